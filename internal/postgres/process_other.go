@@ -1,0 +1,18 @@
+//go:build unix && !linux
+
+package postgres
+
+import (
+	"os/exec"
+	"strconv"
+	"strings"
+)
+
+// tieAndStart has a watcher do what only Linux's kernel does.
+func tieAndStart(cmd *exec.Cmd) (release func(), err error) { return startWatched(cmd) }
+
+// worksIn reports whether a process is alive and a server: a data folder's pid file names no other for long.
+func worksIn(pid int, _ string) bool {
+	out, err := exec.Command("ps", "-p", strconv.Itoa(pid), "-o", "comm=").Output()
+	return err == nil && strings.Contains(string(out), "postgres")
+}
