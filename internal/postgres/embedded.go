@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -40,8 +39,10 @@ type Embedded struct {
 	log      *slog.Logger
 	lock     *os.File
 	server   *process
-	stop     sync.Once
-	stopErr  error
+
+	temporary bool // the folder goes with the server
+	stop      sync.Once
+	stopErr   error
 }
 
 // StartEmbedded starts a server on the folder and returns when it takes connections. Data, password and log stay in
@@ -165,6 +166,9 @@ func (e *Embedded) endServer(ctx context.Context) error {
 func (e *Embedded) release() {
 	if e.home.socketDir != "" && e.home.socketDir != e.home.dir {
 		_ = os.Remove(e.home.socketDir)
+	}
+	if e.temporary {
+		_ = os.RemoveAll(e.home.dir) // what stays is removed by the next StartTemporary
 	}
 	if e.lock != nil {
 		e.lock.Close()

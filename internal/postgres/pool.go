@@ -1,0 +1,113 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	connectTimeout    = 5 * time.Second // unless the DSN says otherwise
+	healthCheckPeriod = 15 * time.Second
+	connLifetime      = time.Hour // so that a moved or upgraded server gets its share of connections back
+)
+
+// PoolConfig is what a service says about its connections.
+type PoolConfig struct {
+	DSN             string
+	ApplicationName string            // shown by pg_stat_activity
+	MaxConns        int32             // 0 is 8: more raise the latency, not the rate
+	MinConns        int32             // opened before OpenPool returns and kept open; 0 is MaxConns
+	RuntimeParams   map[string]string // settings of each session, for example plan_cache_mode
+}
+
+// OpenPool opens a pool whose connections are there when it returns, so that the first requests after "ready" pay
+// for none. It fails, in a sentence without the password, if the DSN is malformed or the server does not answer.
+func OpenPool(ctx context.Context, cfg PoolConfig) (*pgxpool.Pool, error) {
+	config, err := poolConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("open database pool: %w", err)
+	}
+	if err := warm(ctx, pool, int(config.MinConns)); err != nil {
+		pool.Close()
+		return nil, explain(config.ConnConfig, err)
+	}
+	return pool, nil
+}
+
+func poolConfig(cfg PoolConfig) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(cfg.DSN)
+	if err != nil {
+		return nil, fmt.Errorf("database address: %w", err) // pgx masks the password
+	}
+	config.MaxConns = cfg.MaxConns
+	if config.MaxConns <= 0 {
+		config.MaxConns = 8
+	}
+	config.MinConns = min(cfg.MinConns, config.MaxConns)
+	if config.MinConns <= 0 {
+		config.MinConns = config.MaxConns
+	}
+	config.HealthCheckPeriod = healthCheckPeriod
+	config.MaxConnLifetime = connLifetime
+	config.MaxConnLifetimeJitter = connLifetime / 10
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	for name, value := range cfg.RuntimeParams {
+		config.ConnConfig.RuntimeParams[name] = value
+	}
+	if cfg.ApplicationName != "" {
+		config.ConnConfig.RuntimeParams["application_name"] = cfg.ApplicationName
+	}
+	return config, nil
+}
+
+// warm holds n connections at once: only then are there n different ones.
+func warm(ctx context.Context, pool *pgxpool.Pool, n int) error {
+	conns := make([]*pgxpool.Conn, n)
+	group, groupCtx := errgroup.WithContext(ctx)
+	for i := range conns {
+		group.Go(func() (err error) {
+			if conns[i], err = pool.Acquire(groupCtx); err != nil {
+				return err
+			}
+			return conns[i].Ping(groupCtx)
+		})
+	}
+	err := group.Wait()
+	for _, conn := range conns {
+		if conn != nil {
+			conn.Release()
+		}
+	}
+	return err
+}
+
+// explain says in the words of whoever set the address what is wrong with it.
+func explain(cfg *pgx.ConnConfig, err error) error {
+	where := fmt.Sprintf("database %q on %s", cfg.Database, net.JoinHostPort(cfg.Host, fmt.Sprint(cfg.Port)))
+	var answer *pgconn.PgError
+	switch {
+	case !errors.As(err, &answer):
+		return fmt.Errorf("%s can't be reached, is the server up? %w", where, err)
+	case answer.Code == "28P01" || answer.Code == "28000": // invalid_password, invalid_authorization_specification
+		return fmt.Errorf("%s refuses user %q: %w", where, cfg.User, err)
+	case answer.Code == "3D000": // invalid_catalog_name
+		return fmt.Errorf("%s does not exist: create it first: %w", where, err)
+	case answer.Code == "53300": // too_many_connections
+		return fmt.Errorf("%s has no connection left: raise max_connections or lower the pools: %w", where, err)
+	}
+	return fmt.Errorf("%s: %w", where, err)
+}
