@@ -115,7 +115,7 @@ var errUnreachable = errors.New("folder is closed to the user the server runs as
 
 // prepareHome makes the folder of an embedded server, private to its owner.
 func (o owner) prepareHome(ctx context.Context, dir string) error {
-	if !o.reaches(ctx, existingParent(dir)) {
+	if !o.reaches(ctx, existingParent(filepath.Dir(dir))) {
 		return fmt.Errorf("%s: %w (%s)", dir, errUnreachable, o)
 	}
 	if err := makeDirs(dir); err != nil {
