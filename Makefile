@@ -1,0 +1,43 @@
+# Every target works on a fresh clone: Go fetches what it needs by itself, PostgreSQL is found or fetched by the
+# program (see README, "PostgreSQL"). CI calls the same targets.
+SHELL := /bin/sh
+GO    ?= go
+TOOL  := $(GO) tool -modfile=tools/go.mod
+
+# make run ONCE=1 ends after the demo; make run ARGS="--no-faults" passes flags on.
+ONCE  ?=
+ARGS  ?=
+# make test RACE=1 adds the race detector (CI does); make test PKG=./internal/invoice/... runs a part.
+RACE  ?=
+PKG   ?= ./...
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test lint generate verify-generate fmt clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: build ## start everything on an embedded PostgreSQL, carry the example orders over, stay up (ONCE=1: end after it)
+	@exec bin/bridge $(if $(ONCE),--once) $(ARGS)
+
+build: ## build the three programs into bin/
+	@$(GO) build -o bin/ ./cmd/...
+
+test: ## run all tests on one temporary PostgreSQL (RACE=1, PKG=./internal/...)
+	$(GO) build -o bin/withpg ./internal/testdb/cmd/withpg
+	bin/withpg $(GO) test $(if $(RACE),-race) -timeout 20m $(PKG)
+
+lint: ## golangci-lint, with the architecture's import rules in it
+	$(TOOL) golangci-lint run ./...
+
+generate: ## generate internal/crmdb and internal/erpdb from db/queries
+	$(TOOL) sqlc generate
+
+verify-generate: ## fail if the committed generated code is not what the queries give
+	$(TOOL) sqlc diff
+
+fmt: ## format the Go code
+	$(TOOL) golangci-lint fmt ./...
+
+clean: ## remove the programs and the demo's data
+	rm -rf bin .data
