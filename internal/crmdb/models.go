@@ -6,7 +6,21 @@ package crmdb
 
 import (
 	"time"
+
+	"github.com/google/uuid"
 )
+
+type Attempt struct {
+	OperationID uuid.UUID
+	Number      int32
+	StartedAt   time.Time
+	FinishedAt  *time.Time
+	Outcome     string
+	HttpStatus  *int32
+	ProblemType string
+	Detail      string
+	Worker      string
+}
 
 type Tenant struct {
 	ID        string
