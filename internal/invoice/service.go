@@ -1,0 +1,72 @@
+// Package invoice issues invoices, each exactly once, and reads them back. It validates requests, computes the money,
+// numbers without holes, and leaves every question of "does it exist already" to the database's constraints.
+package invoice
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"invoicebridge/internal/erpapi"
+	"invoicebridge/internal/idempotency"
+)
+
+// DefaultKeyRetention is how long a reservation is kept at least. The invoice remembers its key for ever.
+const DefaultKeyRetention = 90 * 24 * time.Hour
+
+// Command is one request to issue an invoice, authenticated and decoded but not validated.
+type Command struct {
+	Tenant  string
+	Caller  string // who asks, for the record of conflicts; never part of the request's identity
+	Key     idempotency.Key
+	Request *erpapi.InvoiceRequest
+}
+
+// Result is what became of one Command: either Answer or Err is set.
+type Result struct {
+	Answer *Answer
+	// Err is a *problem.Problem where it is expected; anything else is internal, or the context's own error.
+	Err error
+	// FirstSeen and Expires tell about the reservation of the key, by the database's clock; zero where unknown.
+	FirstSeen, Expires time.Time
+}
+
+// Answer is an issued invoice.
+type Answer struct {
+	InvoiceID uuid.UUID
+	Number    string
+	Document  []byte // the JSON of the first answer, byte for byte the same in every replay and every read
+	Replayed  bool   // this call did not issue it: an earlier one with the same key and content did
+}
+
+// Options of a Service. The zero value is usable.
+type Options struct {
+	Logger       *slog.Logger     // default: none
+	KeyRetention time.Duration    // default: DefaultKeyRetention
+	Now          func() time.Time // default: time.Now; measures waiting only, never stands in a document
+}
+
+// Service issues and reads invoices. It is safe for concurrent use, by any number of processes on one database.
+type Service struct {
+	pool      *pgxpool.Pool
+	logger    *slog.Logger
+	retention time.Duration
+	now       func() time.Time
+}
+
+// NewService makes a Service on the ERP's database.
+func NewService(pool *pgxpool.Pool, opts Options) *Service {
+	s := &Service{pool: pool, logger: opts.Logger, retention: opts.KeyRetention, now: opts.Now}
+	if s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
+	if s.retention <= 0 {
+		s.retention = DefaultKeyRetention
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	return s
+}
