@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -28,6 +29,8 @@ type EmbeddedConfig struct {
 	Logger   *slog.Logger      // nil is silence
 	Settings map[string]string // of the server, over the built-in ones
 	Search   Search            // where its programs are looked for
+
+	temporary bool // the folder goes with the server, and there is no substitute for it
 }
 
 // Embedded is a PostgreSQL server that belongs to this program: it listens on a Unix socket in a folder that only
@@ -40,7 +43,8 @@ type Embedded struct {
 	lock     *os.File
 	server   *process
 
-	temporary bool // the folder goes with the server
+	temporary bool
+	unwatch   func() // sends the watcher of a temporary server away
 	stop      sync.Once
 	stopErr   error
 }
@@ -52,18 +56,26 @@ type Embedded struct {
 // As root the server runs as the owner of the data, for new data as user postgres or nobody. If that user can't
 // reach the folder (root's home is closed), the server lives below /var/lib/invoicebridge instead, which is logged.
 func StartEmbedded(ctx context.Context, cfg EmbeddedConfig) (*Embedded, error) {
-	e := &Embedded{log: logger(cfg.Logger)}
+	e := &Embedded{log: logger(cfg.Logger), temporary: cfg.temporary, unwatch: func() {}}
 	if err := e.start(ctx, cfg); err != nil {
 		e.release()
 		return nil, fmt.Errorf("embedded PostgreSQL: %w", err)
 	}
+	go e.keep()
 	return e, nil
+}
+
+// keep holds the open files of a server whose caller has forgotten it (as a test process does): collected as
+// garbage, the lock would be free and the watcher would take this program for dead.
+func (e *Embedded) keep() {
+	<-e.server.exited
+	runtime.KeepAlive(e)
 }
 
 func (e *Embedded) start(ctx context.Context, cfg EmbeddedConfig) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit+npmTimeout)
 	defer cancel()
-	if e.home, err = openHome(ctx, cfg.Dir, e.log); err != nil {
+	if e.home, err = openHome(ctx, cfg, e.log); err != nil {
 		return err
 	}
 	if e.lock, err = lockFolder(e.home.lockFile()); err != nil {
@@ -93,6 +105,11 @@ func (e *Embedded) start(ctx context.Context, cfg EmbeddedConfig) (err error) {
 	started := time.Now()
 	if err := e.launch(ctx, settings, stale); err != nil {
 		return err
+	}
+	if e.temporary {
+		if e.unwatch, err = watch(e.server.cmd, e.home.dir); err != nil {
+			return errors.Join(err, e.endServer(ctx))
+		}
 	}
 	e.log.Info("embedded PostgreSQL is up", "version", e.programs.Version, "data", e.home.dir,
 		"process", e.server.cmd.Process.Pid, "after", time.Since(started).Round(time.Millisecond))
@@ -164,11 +181,12 @@ func (e *Embedded) endServer(ctx context.Context) error {
 
 // release gives back what is not the server itself.
 func (e *Embedded) release() {
+	e.unwatch()
 	if e.home.socketDir != "" && e.home.socketDir != e.home.dir {
 		_ = os.Remove(e.home.socketDir)
 	}
 	if e.temporary {
-		_ = os.RemoveAll(e.home.dir) // what stays is removed by the next StartTemporary
+		_ = os.RemoveAll(e.home.dir) // what stays is removed by the next temporary server
 	}
 	if e.lock != nil {
 		e.lock.Close()

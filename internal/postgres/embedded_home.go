@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,8 +44,8 @@ func (h home) passwordFile() string  { return filepath.Join(h.dir, "password") }
 func (h home) serverLogPath() string { return filepath.Join(h.dir, "server.log") }
 
 // openHome makes the folder ready, or for root the substitute for a folder its server can't reach.
-func openHome(ctx context.Context, dir string, log *slog.Logger) (home, error) {
-	dir, err := filepath.Abs(dir)
+func openHome(ctx context.Context, cfg EmbeddedConfig, log *slog.Logger) (home, error) {
+	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
 		return home{}, fmt.Errorf("data folder: %w", err)
 	}
@@ -51,7 +53,7 @@ func openHome(ctx context.Context, dir string, log *slog.Logger) (home, error) {
 		dir = real
 	}
 	h, err := homeIn(ctx, dir)
-	if !errors.Is(err, errUnreachable) {
+	if cfg.temporary || !errors.Is(err, errUnreachable) {
 		return h, err
 	}
 	sum := sha256.Sum256([]byte(dir))
@@ -85,7 +87,7 @@ func (h home) refuseForeign() error {
 	if err != nil {
 		return fmt.Errorf("read the data folder (does it belong to another user?): %w", err)
 	}
-	if _, err := os.Stat(h.lockFile()); err != nil && len(entries) > 0 {
+	if _, err := os.Lstat(h.lockFile()); err != nil && len(entries) > 0 {
 		return fmt.Errorf("%s holds other files (%s): the server wants a folder of its own", h.dir, entries[0].Name())
 	}
 	return nil
@@ -201,8 +203,8 @@ func serverEnv() []string {
 // is known to be none, while the check of the predecessor's shared memory stays.
 func (h home) serverCommand(p Programs, settings map[string]string, staleProcess int, logFile *os.File) *exec.Cmd {
 	args := []string{"-D", h.dataDir(), "-p", socketPort}
-	for name, value := range settings {
-		args = append(args, "-c", name+"="+value)
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		args = append(args, "-c", name+"="+settings[name])
 	}
 	cmd := h.owner.command(context.Background(), p.Postgres(), args...) // ended by Stop, not by a context
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = h.dir, serverEnv(), logFile, logFile

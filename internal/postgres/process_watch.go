@@ -10,34 +10,31 @@ import (
 	"syscall"
 )
 
-// watchScript waits until nobody holds the other end of its standard input, then ends the server in an orderly way.
-const watchScript = `cat >/dev/null; kill -INT "$1"`
+// watchScript waits until nobody holds the other end of its standard input, then ends the server ($1) and removes
+// its folder ($2), if it is one to remove. A server that is still shutting down may write into the folder meanwhile.
+const watchScript = `cat >/dev/null
+kill -INT "$1" 2>/dev/null
+[ -n "$2" ] || exit 0
+for try in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$2" && exit 0; sleep 1; done`
 
-// startWatched starts cmd and beside it a shell that holds one end of a pipe whose other end only this program has.
-// When the program dies the pipe ends, and the shell, which runs as the same user, stops the child. Used where
-// there is no death signal.
-func startWatched(cmd *exec.Cmd) (release func(), err error) {
+// watch starts a shell, as the server's user, that holds one end of a pipe whose other end only this program has.
+// When the program dies, however it dies, the pipe ends and the shell does its work. release sends it away.
+func watch(server *exec.Cmd, remove string) (release func(), err error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("make the watcher's pipe: %w", err)
 	}
 	defer read.Close()
-	if err := cmd.Start(); err != nil {
-		write.Close()
-		return nil, err
-	}
-	watcher := exec.Command("/bin/sh", "-c", watchScript, "sh", strconv.Itoa(cmd.Process.Pid))
+	watcher := exec.Command("/bin/sh", "-c", watchScript, "sh", strconv.Itoa(server.Process.Pid), remove)
 	watcher.Dir = "/"
 	watcher.Stdin = read
-	watcher.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: cmd.SysProcAttr.Credential}
+	watcher.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: server.SysProcAttr.Credential}
 	if err := watcher.Start(); err != nil {
 		write.Close()
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
 		return nil, fmt.Errorf("start the watcher: %w", err)
 	}
 	return func() {
-		// The child is gone and its number may be given to another process: the watcher must not wake to signal it.
+		// The pipe is closed last: the watcher must not wake up, the server's number may be another process's.
 		_ = watcher.Process.Kill()
 		_ = watcher.Wait()
 		write.Close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,67 +12,93 @@ import (
 	"time"
 )
 
-const temporaryPrefix = "invoicebridge-pg-"
+const (
+	temporaryPrefix = "invoicebridge-pg-"
 
-// StartTemporary starts a server for tests on a new folder in the temporary folder: many connections, nothing
-// forced to disk. cfg.Dir is not used. Stop removes the folder; folders of programs that died without Stop are
-// removed by the next StartTemporary.
+	// unlockedFor is how old a folder without a lock must be to count as abandoned: its program may just be making it.
+	unlockedFor = time.Minute
+)
+
+// StartTemporary starts a server for tests on a new folder: many connections, nothing forced to disk. The folder is
+// made in cfg.Dir or, where that is "", in memory if there is room, else in the temporary folder. It is removed by
+// Stop and also when the program ends without Stop.
 func StartTemporary(ctx context.Context, cfg EmbeddedConfig) (*Embedded, error) {
-	temp, err := temporaryParent(ctx)
+	parents, err := temporaryParents(ctx, cfg.Dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("temporary PostgreSQL: %w", err)
 	}
-	removeAbandoned(temp)
-	if cfg.Dir, err = os.MkdirTemp(temp, temporaryPrefix); err != nil {
-		return nil, fmt.Errorf("make a folder for a temporary server: %w", err)
+	for _, parent := range parents {
+		removeAbandoned(parent)
 	}
-	settings := map[string]string{
-		"fsync":              "off",
-		"full_page_writes":   "off",
-		"max_connections":    "300",
-		"max_wal_size":       "2GB",
-		"checkpoint_timeout": "1h",
-		"autovacuum_naptime": "1h", // every test's database is young and small
+	if cfg.Dir, err = os.MkdirTemp(parents[0], temporaryPrefix); err != nil {
+		return nil, fmt.Errorf("temporary PostgreSQL: %w", err)
 	}
+	settings := temporarySettings()
 	maps.Copy(settings, cfg.Settings)
 	cfg.Settings = settings
+	cfg.temporary = true
 	e, err := StartEmbedded(ctx, cfg)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(cfg.Dir))
 	}
-	e.temporary = true
 	return e, nil
 }
 
-// temporaryParent is the temporary folder, or the system's own if the user's is closed to the server's user.
-func temporaryParent(ctx context.Context) (string, error) {
-	user, err := serverOwner("")
-	if err != nil {
-		return "", err
+func temporarySettings() map[string]string {
+	return map[string]string{
+		"fsync":              "off",
+		"full_page_writes":   "off",
+		"max_connections":    "300",
+		"max_wal_size":       "256MB", // it may be memory
+		"checkpoint_timeout": "1h",
+		"autovacuum_naptime": "1h", // every test's database is young and small
 	}
-	for _, dir := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
-		if info, err := os.Stat(dir); err == nil && info.IsDir() && user.reaches(ctx, dir) {
-			return dir, nil
-		}
-	}
-	return "", fmt.Errorf("user %s can reach no temporary folder", user)
 }
 
-// removeAbandoned removes the folders whose lock nobody holds. A very young one may not have come to its lock yet.
-func removeAbandoned(temp string) {
-	found, _ := filepath.Glob(filepath.Join(temp, temporaryPrefix+"*"))
+// temporaryParents are the folders for temporary servers, best first, that the server's user can reach.
+func temporaryParents(ctx context.Context, wanted string) ([]string, error) {
+	user, err := serverOwner("")
+	if err != nil {
+		return nil, err
+	}
+	candidates := []string{os.TempDir(), "/tmp", "/var/tmp"}
+	if memory, ok := memoryFolder(); ok {
+		candidates = append([]string{memory}, candidates...)
+	}
+	if wanted != "" {
+		candidates = []string{wanted}
+	}
+	var parents []string
+	for _, dir := range candidates {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() && user.reaches(ctx, dir) {
+			parents = append(parents, dir)
+		}
+	}
+	if parents == nil {
+		return nil, fmt.Errorf("user %s can reach none of the folders %q", user, candidates)
+	}
+	return parents, nil
+}
+
+// removeAbandoned removes what killed programs and their killed watchers left.
+func removeAbandoned(parent string) {
+	found, _ := filepath.Glob(filepath.Join(parent, temporaryPrefix+"*"))
 	for _, dir := range found {
 		info, err := os.Lstat(dir)
-		if err != nil || !info.IsDir() || time.Since(info.ModTime()) < time.Minute {
+		if err != nil || !info.IsDir() {
 			continue
 		}
 		lock, err := os.OpenFile(home{dir: dir}.lockFile(), os.O_RDWR|syscall.O_NOFOLLOW, 0)
-		if err != nil {
-			continue // another user's
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if time.Since(info.ModTime()) > unlockedFor {
+				_ = os.Remove(dir) // only if empty; another user's stays
+			}
+		case err == nil:
+			if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+				_ = os.RemoveAll(dir)
+			}
+			lock.Close()
 		}
-		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			_ = os.RemoveAll(dir)
-		}
-		lock.Close()
 	}
 }
