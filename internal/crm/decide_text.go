@@ -1,0 +1,69 @@
+package crm
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"invoicebridge/internal/erpapi"
+	"invoicebridge/internal/problem"
+)
+
+// maxDetail bounds what is kept of an answer's words, in bytes.
+const maxDetail = 1000
+
+func problemType(x *erpapi.Exchange) problem.Type {
+	if x.Problem == nil {
+		return ""
+	}
+	return x.Problem.Type
+}
+
+func statusText(x *erpapi.Exchange) string {
+	return strings.TrimSpace(strconv.Itoa(x.Status) + " " + http.StatusText(x.Status))
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return "no cause known"
+	}
+	return err.Error()
+}
+
+// answerText is what the ERP itself said; of answers that are no problem documents only the status is told, since
+// their bodies may hold anything.
+func answerText(x *erpapi.Exchange) string {
+	if x.Problem == nil {
+		return "The answer was " + statusText(x) + " without a problem document."
+	}
+	var b strings.Builder
+	b.WriteString(x.Problem.Detail)
+	for _, e := range x.Problem.Errors {
+		b.WriteString(" " + e.Pointer + ": " + e.Detail)
+	}
+	if len(x.Problem.Differences) > 0 {
+		b.WriteString(" Differs at " + strings.Join(x.Problem.Differences, ", ") + ".")
+	}
+	if ref := x.Problem.Invoice; ref != nil {
+		b.WriteString(" Invoice " + ref.Number + " of operation " + ref.OperationKey + ".")
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// keepable makes text that came from outside fit for a column and a log line: bounded, valid, without NUL (which
+// PostgreSQL can't hold) and without the secret, should a server have echoed it.
+func keepable(text, secret string) string {
+	if secret != "" {
+		text = strings.ReplaceAll(text, secret, "[token]")
+	}
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\x00", "\ufffd")
+	if len(text) <= maxDetail {
+		return text
+	}
+	cut := maxDetail
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}
