@@ -1,0 +1,90 @@
+// Package erpstore keeps the ERP's tenants and tokens in its database.
+package erpstore
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"invoicebridge/internal/auth"
+	"invoicebridge/internal/erpdb"
+)
+
+// Store implements auth.Store and auth.AdminStore.
+type Store struct{ pool *pgxpool.Pool }
+
+// New makes a Store on a pool of the ERP's database.
+func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
+
+// TokenByID implements auth.Store.
+func (s *Store) TokenByID(ctx context.Context, id string) (auth.Token, error) {
+	row, err := erpdb.New(s.pool).TokenGet(ctx, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return auth.Token{}, auth.ErrTokenUnknown
+	}
+	return token(row), err
+}
+
+// InTx implements auth.AdminStore.
+func (s *Store) InTx(ctx context.Context, do func(auth.AdminTx) error) error {
+	return pgx.BeginFunc(ctx, s.pool, func(t pgx.Tx) error { return do(tx{erpdb.New(t)}) })
+}
+
+type tx struct{ q *erpdb.Queries }
+
+func (t tx) InsertTenant(ctx context.Context, id, name string) (bool, error) {
+	n, err := t.q.TenantInsert(ctx, id, name)
+	return n == 1, err
+}
+
+func (t tx) GetTenant(ctx context.Context, id string) (auth.Tenant, error) {
+	row, err := t.q.TenantGet(ctx, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return auth.Tenant{}, auth.ErrTenantUnknown
+	}
+	return auth.Tenant(row), err
+}
+
+func (t tx) ListTenants(ctx context.Context) ([]auth.Tenant, error) {
+	rows, err := t.q.TenantList(ctx)
+	tenants := make([]auth.Tenant, len(rows))
+	for i, row := range rows {
+		tenants[i] = auth.Tenant(row)
+	}
+	return tenants, err
+}
+
+func (t tx) InsertToken(ctx context.Context, tok auth.Token) error {
+	return t.q.TokenInsert(ctx, erpdb.TokenInsertParams{
+		ID: tok.ID, TenantID: tok.Tenant, Role: string(tok.Role), Label: tok.Label, SecretHash: tok.SecretHash,
+	})
+}
+
+func (t tx) ListTokens(ctx context.Context, tenant string) ([]auth.Token, error) {
+	rows, err := t.q.TokenList(ctx, tenant)
+	tokens := make([]auth.Token, len(rows))
+	for i, row := range rows {
+		tokens[i] = token(row)
+	}
+	return tokens, err
+}
+
+func (t tx) RevokeToken(ctx context.Context, tenant, id string) (bool, error) {
+	n, err := t.q.TokenRevoke(ctx, id, tenant)
+	return n == 1, err
+}
+
+func (t tx) InsertAuditEntry(ctx context.Context, e auth.AuditEntry) error {
+	return t.q.AuditEntryInsert(ctx, erpdb.AuditEntryInsertParams{
+		TenantID: e.Tenant, Actor: e.Actor, Action: e.Action, Subject: e.Subject, Reason: e.Reason,
+	})
+}
+
+func token(row erpdb.Token) auth.Token {
+	return auth.Token{
+		ID: row.ID, Tenant: row.TenantID, Role: auth.Role(row.Role), Label: row.Label,
+		SecretHash: row.SecretHash, CreatedAt: row.CreatedAt, RevokedAt: row.RevokedAt,
+	}
+}
