@@ -1,0 +1,159 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/labstack/echo/v4"
+
+	"invoicebridge/internal/problem"
+)
+
+// kind is how a problem type is told over HTTP.
+type kind struct {
+	status int
+	title  string
+}
+
+// kinds is the one table that joins the vocabulary of problems to HTTP. It is complete: see
+// TestEveryProblemTypeHasAStatusAPageAndAPlaceInTheContract.
+func kinds() map[problem.Type]kind {
+	return map[problem.Type]kind{
+		problem.MalformedRequest:      {http.StatusBadRequest, "The request can't be read"},
+		problem.IdempotencyKeyMissing: {http.StatusBadRequest, "The idempotency key is missing"},
+		problem.IdempotencyKeyInvalid: {http.StatusBadRequest, "The idempotency key is not valid"},
+		problem.Unauthenticated:       {http.StatusUnauthorized, "A valid bearer token is needed"},
+		problem.Forbidden:             {http.StatusForbidden, "The token's role is not enough"},
+		problem.NotFound:              {http.StatusNotFound, "There is no such thing"},
+		problem.MethodNotAllowed:      {http.StatusMethodNotAllowed, "The method is not allowed here"},
+		problem.OperationInProgress:   {http.StatusConflict, "The first request with this key has not ended"},
+		problem.AlreadyInvoiced:       {http.StatusConflict, "This is already invoiced"},
+		problem.ContentTooLarge:       {http.StatusRequestEntityTooLarge, "The body is too large"},
+		problem.UnsupportedMediaType:  {http.StatusUnsupportedMediaType, "The body is in a form that is not supported"},
+		problem.IdempotencyKeyReused:  {http.StatusUnprocessableEntity, "The key was used for another request"},
+		problem.InvalidInvoice:        {http.StatusUnprocessableEntity, "The invoice is not valid"},
+		problem.InvalidOrder:          {http.StatusUnprocessableEntity, "The order is not valid"},
+		problem.VersionConflict:       {http.StatusConflict, "This version is known with other content"},
+		problem.TooManyRequests:       {http.StatusTooManyRequests, "There are too many requests"},
+		problem.Unavailable:           {http.StatusServiceUnavailable, "The service is not available right now"},
+		problem.Internal:              {http.StatusInternalServerError, "Something went wrong on our side"},
+	}
+}
+
+// document is a problem on the wire (RFC 9457).
+type document struct {
+	Type        string               `json:"type"`
+	Title       string               `json:"title"`
+	Status      int                  `json:"status"`
+	Detail      string               `json:"detail,omitzero"`
+	Instance    string               `json:"instance"`
+	Errors      []problem.FieldError `json:"errors,omitempty"`
+	Differences []string             `json:"differences,omitempty"`
+	Invoice     *problem.InvoiceRef  `json:"invoice,omitzero"`
+	SameContent *bool                `json:"same_content,omitzero"`
+}
+
+const internalDetail = "The cause was written down under the request id in \"instance\". " +
+	"The same request with the same key may be sent again."
+
+// retryUnavailable is how long a caller is asked to wait where nobody knows better.
+const retryUnavailable = 2 * time.Second
+
+// handleError is Echo's error handler: the one place where an error becomes an answer. What is no problem is logged
+// here, once, and not told.
+func (s *server) handleError(err error, c echo.Context) {
+	if c.Response().Committed {
+		s.log.ErrorContext(c.Request().Context(), "error after the answer had begun", "error", err)
+		return
+	}
+	p := s.asProblem(c, err)
+	s.metrics.problem(p.Type)
+	if err := writeProblem(c, p); err != nil {
+		s.log.DebugContext(c.Request().Context(), "problem document not written", "error", err)
+	}
+}
+
+// asProblem gives the problem to tell for an error.
+func (s *server) asProblem(c echo.Context, err error) *problem.Problem {
+	ctx := c.Request().Context()
+	var fromEcho *echo.HTTPError
+	switch p := problem.As(err); {
+	case p != nil && p.Type != problem.Internal:
+		return p
+	case errors.As(err, &fromEcho):
+		if p := echoProblem(fromEcho); p != nil {
+			return p
+		}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		s.log.WarnContext(ctx, "request not finished in time, or its caller went away", "error", err)
+		return unavailable("The request was not finished in time. Nobody knows yet whether it took effect: send it again with the same key.")
+	case databaseAway(err):
+		s.log.ErrorContext(ctx, "database not available", "error", err)
+		return unavailable("The database can't be reached right now.")
+	}
+	s.log.LogAttrs(ctx, slog.LevelError, "internal error", slog.Any("error", err))
+	return problem.New(problem.Internal, internalDetail)
+}
+
+func unavailable(detail string) *problem.Problem {
+	return &problem.Problem{Type: problem.Unavailable, Detail: detail, RetryAfter: retryUnavailable}
+}
+
+// echoProblem is the problem behind an error of Echo's own; nil if there is none.
+func echoProblem(err *echo.HTTPError) *problem.Problem {
+	switch err.Code {
+	case http.StatusNotFound:
+		return problem.New(problem.NotFound, "Nothing is served under this path.")
+	case http.StatusMethodNotAllowed:
+		return problem.New(problem.MethodNotAllowed, "See the header Allow for the methods this path has.")
+	case http.StatusRequestEntityTooLarge:
+		return problem.New(problem.ContentTooLarge, "The body is too large.")
+	case http.StatusUnsupportedMediaType:
+		return problem.New(problem.UnsupportedMediaType, "The body must be application/json.")
+	case http.StatusBadRequest:
+		return problem.New(problem.MalformedRequest, "The request can't be read.")
+	}
+	return nil
+}
+
+// writeProblem tells a problem. A type outside the table is told as internal.
+func writeProblem(c echo.Context, p *problem.Problem) error {
+	k, ok := kinds()[p.Type]
+	if !ok {
+		p = problem.New(problem.Internal, internalDetail)
+		k = kinds()[problem.Internal]
+	}
+	doc := document{
+		Type: ProblemPath(p.Type), Title: k.title, Status: k.status, Detail: p.Detail,
+		Instance: "urn:uuid:" + requestID(c), Errors: p.Errors, Differences: p.Differences, Invoice: p.Invoice,
+	}
+	if p.Type == problem.AlreadyInvoiced {
+		doc.SameContent = &p.SameContent
+	}
+	body, err := json.Marshal(doc, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	header := c.Response().Header()
+	if p.RetryAfter > 0 {
+		header.Set(echo.HeaderRetryAfter, retryAfter(p.RetryAfter))
+	}
+	if p.Type == problem.Unauthenticated {
+		header.Set(echo.HeaderWWWAuthenticate, `Bearer realm="invoicebridge"`)
+	}
+	return c.Blob(k.status, "application/problem+json", body)
+}
+
+// ProblemPath is the "type" of a problem document and the path of its page.
+func ProblemPath(t problem.Type) string { return "/problems/" + string(t) }
+
+// retryAfter is whole seconds (RFC 9110, 10.2.3), rounded up: never sooner than meant, never 0.
+func retryAfter(d time.Duration) string {
+	return strconv.FormatInt(int64(math.Ceil(d.Seconds())), 10)
+}

@@ -1,0 +1,31 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// readyTimeout bounds a readiness probe: a database that hangs is not ready.
+const readyTimeout = 2 * time.Second
+
+// probes registers what runs beside the service's own routes: is it alive, may it get work, its figures.
+func (s *server) probes() {
+	s.get("/healthz", func(c echo.Context) error {
+		return c.JSONBlob(http.StatusOK, []byte(`{"status":"alive"}`))
+	})
+	s.get("/readyz", s.ready)
+	s.get("/metrics", s.metrics.handler())
+}
+
+func (s *server) ready(c echo.Context) error {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), readyTimeout)
+	defer cancel()
+	if err := s.deps.Ready(ctx); err != nil {
+		s.log.WarnContext(ctx, "not ready", "error", err)
+		return unavailable("Not ready. The reason is in the log.")
+	}
+	return c.JSONBlob(http.StatusOK, []byte(`{"status":"ready"}`))
+}
