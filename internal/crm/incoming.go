@@ -65,6 +65,14 @@ type incoming struct {
 	errors      findings
 }
 
+func prepare(orders []Order) []incoming {
+	prepared := make([]incoming, len(orders))
+	for i, o := range orders {
+		prepared[i] = newIncoming(o)
+	}
+	return prepared
+}
+
 func newIncoming(o Order) incoming {
 	o = o.normalised()
 	in := incoming{

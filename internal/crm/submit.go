@@ -30,10 +30,7 @@ const submitTries = 5
 // Ids (source, order, message id, corrects) lose their outer blanks, U+00A0 and the invisible ones included, before
 // they are compared. They are case-sensitive: A-1 and a-1 are two orders.
 func (s *Service) Submit(ctx context.Context, tenant string, channel Channel, orders []Order, opt SubmitOptions) ([]Submission, error) {
-	prepared := make([]incoming, len(orders))
-	for i, o := range orders {
-		prepared[i] = newIncoming(o)
-	}
+	prepared := prepare(orders)
 	for try := 1; ; try++ {
 		submissions, err := s.submitOnce(ctx, tenant, channel, prepared, opt)
 		switch {
