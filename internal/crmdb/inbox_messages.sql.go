@@ -23,12 +23,15 @@ type InboxMessageCopyParams struct {
 
 const inboxMessageListSeen = `-- name: InboxMessageListSeen :many
 SELECT m.source, m.message_id::text AS message_id, m.content_hash
-FROM inbox_messages AS m
-JOIN (SELECT unnest($1::text[])         AS source,
+FROM (SELECT unnest($1::text[])         AS source,
              unnest($2::text[])     AS message_id,
              unnest($3::bytea[]) AS content_hash) AS w
-  ON m.source = w.source AND m.message_id = w.message_id AND m.content_hash = w.content_hash
-WHERE m.tenant_id = $4
+CROSS JOIN LATERAL (
+    SELECT source, message_id, content_hash
+    FROM inbox_messages
+    WHERE tenant_id = $4 AND source = w.source AND message_id = w.message_id AND content_hash = w.content_hash
+    OFFSET 0
+) AS m
 `
 
 type InboxMessageListSeenParams struct {
@@ -44,7 +47,7 @@ type InboxMessageListSeenRow struct {
 	ContentHash []byte
 }
 
-// Which of these messages came before.
+// Which of these messages came before. LATERAL: see OperationListLive.
 func (q *Queries) InboxMessageListSeen(ctx context.Context, arg InboxMessageListSeenParams) ([]InboxMessageListSeenRow, error) {
 	rows, err := q.db.Query(ctx, inboxMessageListSeen,
 		arg.Sources,

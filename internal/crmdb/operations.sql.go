@@ -146,10 +146,15 @@ func (q *Queries) OperationListAttempts(ctx context.Context, operationIds []uuid
 const operationListLive = `-- name: OperationListLive :many
 SELECT p.id, p.key, p.source, p.order_id, p.role, p.sequence, p.request_hash, p.status, p.attempt, p.reason,
        p.changed_after_delivery_version
-FROM operations AS p
-JOIN (SELECT unnest($1::text[]) AS source, unnest($2::text[]) AS order_id) AS w
-  ON p.source = w.source AND p.order_id = w.order_id
-WHERE p.tenant_id = $3 AND p.superseded_at IS NULL AND p.status <> 'cancelled'
+FROM (SELECT unnest($1::text[]) AS source, unnest($2::text[]) AS order_id) AS w
+CROSS JOIN LATERAL (
+    SELECT id, key, source, order_id, role, sequence, request_hash, status, attempt, reason,
+           changed_after_delivery_version
+    FROM operations
+    WHERE tenant_id = $3 AND source = w.source AND order_id = w.order_id
+      AND superseded_at IS NULL AND status <> 'cancelled'
+    OFFSET 0
+) AS p
 `
 
 type OperationListLiveRow struct {
@@ -167,6 +172,8 @@ type OperationListLiveRow struct {
 }
 
 // Under the lock of their orders: no operation joins them meanwhile, but the deliverer may be moving each on.
+// LATERAL makes it one look-up in operations_business_claim_key an order; as a plain join, a table without
+// statistics (a new database, a big import) is read whole for each of them.
 func (q *Queries) OperationListLive(ctx context.Context, sources []string, orderIds []string, tenantID string) ([]OperationListLiveRow, error) {
 	rows, err := q.db.Query(ctx, operationListLive, sources, orderIds, tenantID)
 	if err != nil {

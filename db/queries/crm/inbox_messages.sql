@@ -3,11 +3,14 @@ INSERT INTO inbox_messages (tenant_id, source, channel, message_id, order_id, ve
 VALUES (@tenant_id, @source, @channel, @message_id, @order_id, @version, @content_hash, @outcome, @detail);
 
 -- name: InboxMessageListSeen :many
--- Which of these messages came before.
+-- Which of these messages came before. LATERAL: see OperationListLive.
 SELECT m.source, m.message_id::text AS message_id, m.content_hash
-FROM inbox_messages AS m
-JOIN (SELECT unnest(@sources::text[])         AS source,
+FROM (SELECT unnest(@sources::text[])         AS source,
              unnest(@message_ids::text[])     AS message_id,
              unnest(@content_hashes::bytea[]) AS content_hash) AS w
-  ON m.source = w.source AND m.message_id = w.message_id AND m.content_hash = w.content_hash
-WHERE m.tenant_id = @tenant_id;
+CROSS JOIN LATERAL (
+    SELECT source, message_id, content_hash
+    FROM inbox_messages
+    WHERE tenant_id = @tenant_id AND source = w.source AND message_id = w.message_id AND content_hash = w.content_hash
+    OFFSET 0
+) AS m;

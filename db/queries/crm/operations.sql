@@ -6,12 +6,19 @@ VALUES (@id, @tenant_id, @key, @kind, @source, @order_id, @role, @sequence, @ord
 
 -- name: OperationListLive :many
 -- Under the lock of their orders: no operation joins them meanwhile, but the deliverer may be moving each on.
+-- LATERAL makes it one look-up in operations_business_claim_key an order; as a plain join, a table without
+-- statistics (a new database, a big import) is read whole for each of them.
 SELECT p.id, p.key, p.source, p.order_id, p.role, p.sequence, p.request_hash, p.status, p.attempt, p.reason,
        p.changed_after_delivery_version
-FROM operations AS p
-JOIN (SELECT unnest(@sources::text[]) AS source, unnest(@order_ids::text[]) AS order_id) AS w
-  ON p.source = w.source AND p.order_id = w.order_id
-WHERE p.tenant_id = @tenant_id AND p.superseded_at IS NULL AND p.status <> 'cancelled';
+FROM (SELECT unnest(@sources::text[]) AS source, unnest(@order_ids::text[]) AS order_id) AS w
+CROSS JOIN LATERAL (
+    SELECT id, key, source, order_id, role, sequence, request_hash, status, attempt, reason,
+           changed_after_delivery_version
+    FROM operations
+    WHERE tenant_id = @tenant_id AND source = w.source AND order_id = w.order_id
+      AND superseded_at IS NULL AND status <> 'cancelled'
+    OFFSET 0
+) AS p;
 
 -- name: OperationLock :many
 -- Against the deliverer's "attempt n is being sent": whoever has the row first decides whether the request may
