@@ -15,7 +15,7 @@ import (
 const deliveryAges = `-- name: DeliveryAges :one
 SELECT coalesce((SELECT extract(epoch FROM now() - min(created_at))
                  FROM operations
-                 WHERE status IN ('pending', 'processing', 'unknown')), 0)::float8 AS oldest_open_seconds,
+                 WHERE status IN ('pending', 'processing', 'unknown') AND flagged_at IS NULL), 0)::float8 AS oldest_open_seconds,
        coalesce((SELECT extract(epoch FROM now() - min(attempted_at))
                  FROM river_job
                  WHERE state = 'running'), 0)::float8 AS oldest_running_job_seconds

@@ -1,0 +1,121 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+
+	"invoicebridge/internal/crm"
+)
+
+// How River is set, unless Config says otherwise.
+const (
+	DefaultWorkers            = 16
+	DefaultSweepInterval      = time.Minute
+	DefaultSoftStopTimeout    = 20 * time.Second
+	DefaultCompletedRetention = time.Hour // completed jobs tell nothing that operations and attempts don't
+
+	workCooldown = 10 * time.Millisecond // the rate is capped at workers / cooldown (DESIGN 9)
+	jobMargin    = 15 * time.Second      // what a job may take beyond its attempt's lease
+	rescueMargin = 30 * time.Second      // a job is rescued only when it has surely been cancelled
+	rescueLimit  = 9 * time.Minute       // with River's rescue interval of 30 s: every job of a dead client within 10 min
+)
+
+// Config is what a Client is told. Zero values take the defaults.
+type Config struct {
+	Workers            int // deliveries at once
+	SweepInterval      time.Duration
+	SweepMargin        time.Duration // how long an operation must have been due before a sweep looks at it
+	SoftStopTimeout    time.Duration // how long Stop lets running attempts end by themselves
+	CompletedRetention time.Duration // how long River keeps completed jobs
+}
+
+// Deps are the things a Client works with. Deliverer and Inserter are required.
+type Deps struct {
+	Deliverer *crm.Deliverer
+	Inserter  crm.JobInserter
+	Metrics   *Metrics     // nil: nothing is counted
+	Logger    *slog.Logger // nil discards
+}
+
+// Client works the jobs of the CRM side.
+type Client struct{ river *river.Client[pgx.Tx] }
+
+// NewClient makes a Client that works nothing until Start. The pool should belong to it alone and have
+// plan_cache_mode=force_generic_plan among its RuntimeParams (DESIGN 9).
+func NewClient(pool *pgxpool.Pool, deps Deps, cfg Config) (*Client, error) {
+	cfg = cfg.withDefaults()
+	deps.Logger = logger(deps.Logger)
+	jobTimeout := deps.Deliverer.Lease() + jobMargin
+	rescueAfter := jobTimeout + rescueMargin
+	if rescueAfter > rescueLimit {
+		return nil, fmt.Errorf("the ERP's time limit per attempt is too long: jobs of a dead process would be taken up only after %v, more than %v", rescueAfter, rescueLimit)
+	}
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &DeliverWorker{deliverer: deps.Deliverer, now: time.Now})
+	river.AddWorker(workers, &SweepWorker{deps: deps, sweeper: crm.NewSweeper(pool, deps.Inserter, crm.SweeperOptions{
+		JobKind: DeliverKind, JobTimeout: jobTimeout, Margin: cfg.SweepMargin,
+	})})
+	client, err := river.NewClient(newKeepingDriver(pool), &river.Config{
+		CompletedJobRetentionPeriod: cfg.CompletedRetention,
+		FetchCooldown:               workCooldown,
+		FetchOnlyKnownKinds:         true, // a newer binary's jobs are left to it
+		JobTimeout:                  jobTimeout,
+		Logger:                      deps.Logger,
+		MaxAttempts:                 maxAttempts,
+		PeriodicJobs:                sweepSchedule(cfg.SweepInterval),
+		Queues: map[string]river.QueueConfig{
+			river.QueueDefault: {MaxWorkers: cfg.Workers},
+			queueMaintenance:   {MaxWorkers: 1},
+		},
+		RescueStuckJobsAfter: rescueAfter,
+		RetryPolicy:          newRetryPolicy(),
+		SoftStopTimeout:      cfg.SoftStopTimeout,
+		Workers:              workers,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the working River client: %w", err)
+	}
+	return &Client{river: client}, nil
+}
+
+// Start begins to work jobs and returns. When ctx ends, the Client stops as by Stop.
+func (c *Client) Start(ctx context.Context) error {
+	if err := c.river.Start(ctx); err != nil {
+		return fmt.Errorf("start working jobs: %w", err)
+	}
+	return nil
+}
+
+// Stop fetches no more jobs and returns when the running ones have ended. Those still running after SoftStopTimeout are
+// interrupted: their attempts end as lost or not sent. When ctx ends first, Stop returns its error and work goes on.
+func (c *Client) Stop(ctx context.Context) error {
+	if err := c.river.Stop(ctx); err != nil {
+		return fmt.Errorf("stop working jobs: %w", err)
+	}
+	return nil
+}
+
+// Stopped is closed when the Client has stopped, however that began.
+func (c *Client) Stopped() <-chan struct{} { return c.river.Stopped() }
+
+func (cfg Config) withDefaults() Config {
+	if cfg.Workers <= 0 {
+		cfg.Workers = DefaultWorkers
+	}
+	if cfg.SweepInterval <= 0 {
+		cfg.SweepInterval = DefaultSweepInterval
+	}
+	if cfg.SoftStopTimeout <= 0 {
+		cfg.SoftStopTimeout = DefaultSoftStopTimeout
+	}
+	if cfg.CompletedRetention <= 0 {
+		cfg.CompletedRetention = DefaultCompletedRetention
+	}
+	return cfg
+}
