@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,8 @@ type EmbeddedConfig struct {
 	Settings map[string]string // of the server, over the built-in ones
 	Search   Search            // where its programs are looked for
 
-	temporary bool // the folder goes with the server, and there is no substitute for it
+	temporary bool   // the folder goes with the server, and there is no substitute for it
+	rootHome  string // "" is rootHome
 }
 
 // Embedded is a PostgreSQL server that belongs to this program: it listens on a Unix socket in a folder that only
@@ -56,6 +58,7 @@ type Embedded struct {
 // As root the server runs as the owner of the data, for new data as user postgres or nobody. If that user can't
 // reach the folder (root's home is closed), the server lives below /var/lib/invoicebridge instead, which is logged.
 func StartEmbedded(ctx context.Context, cfg EmbeddedConfig) (*Embedded, error) {
+	cfg.rootHome = cmp.Or(cfg.rootHome, rootHome)
 	e := &Embedded{log: logger(cfg.Logger), temporary: cfg.temporary, unwatch: func() {}}
 	if err := e.start(ctx, cfg); err != nil {
 		e.release()

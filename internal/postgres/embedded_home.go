@@ -57,7 +57,7 @@ func openHome(ctx context.Context, cfg EmbeddedConfig, log *slog.Logger) (home, 
 		return h, err
 	}
 	sum := sha256.Sum256([]byte(dir))
-	substitute := filepath.Join(rootHome, filepath.Base(dir)+"-"+hex.EncodeToString(sum[:4]))
+	substitute := filepath.Join(cfg.rootHome, filepath.Base(dir)+"-"+hex.EncodeToString(sum[:4]))
 	log.Warn("the data folder can't be reached by the user the server must run as; the data live elsewhere",
 		"wanted", dir, "used", substitute, "reason", err)
 	return homeIn(ctx, substitute)
@@ -127,14 +127,27 @@ func (h home) ensurePassword() (string, error) {
 		return "", fmt.Errorf("%s is missing, but %s holds data made with it", h.passwordFile(), h.dataDir())
 	}
 	password := rand.Text()
-	draft := h.passwordFile() + ".new"
-	if err := os.WriteFile(draft, []byte(password+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("write the password: %w", err)
-	}
-	if err := errors.Join(os.Chmod(draft, 0o600), h.owner.give(draft), os.Rename(draft, h.passwordFile())); err != nil {
+	if err := h.writePassword(password); err != nil {
 		return "", fmt.Errorf("write the password: %w", err)
 	}
 	return password, nil
+}
+
+// writePassword never leaves half a file. It belongs to the server's user: initdb reads it.
+func (h home) writePassword(password string) error {
+	draft := h.passwordFile() + ".new"
+	if err := os.RemoveAll(draft); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(password + "\n")
+	if err = errors.Join(err, h.owner.give(draft), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(draft, h.passwordFile())
 }
 
 // ensureData makes the data folder by initdb under another name first: what a killed initdb leaves is never taken
@@ -154,30 +167,41 @@ func (h home) ensureData(ctx context.Context, p Programs, sync bool) error {
 	if !sync {
 		args = append(args, "--no-sync")
 	}
-	var out bytes.Buffer
+	var err error
 	for _, locale := range localeArgs(p) {
-		out.Reset()
-		cmd := h.owner.command(context.WithoutCancel(ctx), p.Initdb(), append(args, locale...)...)
-		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = h.dir, serverEnv(), &out, &out
-		initdb, err := startTied(cmd)
-		if err != nil {
-			return err
+		if err = h.initdb(ctx, p, append(slices.Clone(args), locale...)); err == nil {
+			err = os.Rename(draft, h.dataDir())
+			break
 		}
-		select {
-		case <-initdb.exited:
-		case <-ctx.Done():
-			initdb.signal(syscall.SIGINT) // it removes what it has made
-			<-initdb.exited
-			return fmt.Errorf("make the data folder: %w", ctx.Err())
-		}
-		if err = initdb.err; err == nil {
-			if err := os.Rename(draft, h.dataDir()); err != nil {
-				return fmt.Errorf("make the data folder: %w", err)
-			}
-			return nil
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return fmt.Errorf("initdb failed:\n%s", tail(out.Bytes()))
+	if err != nil {
+		return fmt.Errorf("make the data folder: %w", err)
+	}
+	return nil
+}
+
+func (h home) initdb(ctx context.Context, p Programs, args []string) error {
+	var out bytes.Buffer
+	cmd := h.owner.command(context.WithoutCancel(ctx), p.Initdb(), args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = h.dir, serverEnv(), &out, &out
+	initdb, err := startTied(cmd)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-initdb.exited:
+	case <-ctx.Done():
+		initdb.signal(syscall.SIGINT) // it removes what it has made
+		<-initdb.exited
+		return ctx.Err()
+	}
+	if initdb.err != nil {
+		return fmt.Errorf("initdb: %w:\n%s", initdb.err, tail(out.Bytes()))
+	}
+	return nil
 }
 
 // localeArgs are the locales to try: text is compared byte by byte, which is fast and the same on every machine, but

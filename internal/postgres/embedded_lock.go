@@ -16,7 +16,7 @@ var ErrInUse = errors.New("data folder is in use")
 // lockFolder takes the folder for this program until the returned file is closed or the program ends. The lock is
 // the kernel's, so it can't be stale; the number in the file only serves the message.
 func lockFolder(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock of the data folder (does it belong to another user?): %w", err)
 	}

@@ -93,7 +93,7 @@ func (h home) openServerLog() (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > logKeep {
 		_ = os.Rename(path, path+".1") // a log too long is no reason not to start
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the server's log: %w", err)
 	}

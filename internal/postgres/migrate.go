@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"path"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,10 +31,15 @@ type Schema struct {
 type Migration struct {
 	Line    string // the schema's name, or "river"
 	Version int64
-	Name    string
+	Name    string // "" for a version this binary does not know
 }
 
-func (m Migration) String() string { return fmt.Sprintf("%s %d (%s)", m.Line, m.Version, m.Name) }
+func (m Migration) String() string {
+	if m.Name == "" {
+		return fmt.Sprintf("%s %d", m.Line, m.Version)
+	}
+	return fmt.Sprintf("%s %d (%s)", m.Line, m.Version, m.Name)
+}
 
 const riverLine = "river"
 
@@ -93,14 +99,14 @@ func migrateGoose(ctx context.Context, session *pgxpool.Pool, s Schema, log *slo
 	}
 	var applied []Migration
 	for _, r := range results {
-		m := Migration{Line: s.Name, Version: r.Source.Version, Name: r.Source.Path}
+		m := Migration{Line: s.Name, Version: r.Source.Version, Name: path.Base(r.Source.Path)}
 		log.Info("migration applied", "version", m.Version, "name", m.Name, "took", r.Duration.Round(time.Millisecond))
 		applied = append(applied, m)
 	}
 	switch {
 	case partial != nil:
 		return applied, fmt.Errorf("version %d (%s) failed, those before it are applied; mend it and run %q again: %w",
-			partial.Failed.Source.Version, partial.Failed.Source.Path, s.MigrateCommand, partial.Err)
+			partial.Failed.Source.Version, path.Base(partial.Failed.Source.Path), s.MigrateCommand, partial.Err)
 	case err != nil:
 		return applied, fmt.Errorf("run migrations: %w", err)
 	}
@@ -142,6 +148,9 @@ func openMigrationSession(ctx context.Context, dsn string, s Schema) (*pgxpool.P
 		case opened <- struct{}{}:
 		default:
 			return errSessionLost
+		}
+		if err := refusePooler(ctx, conn); err != nil {
+			return err
 		}
 		// The server then gives up on a migration within seconds of this program's death, and the next one
 		// can start. Servers on some platforms can't do that; they notice at the end of the statement.

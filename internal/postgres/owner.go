@@ -77,7 +77,8 @@ func (o owner) reaches(ctx context.Context, dir string) bool {
 	if !o.switched {
 		return true
 	}
-	cmd := o.command(ctx, "/bin/sh", "-c", ":")
+	// An ended context would look like a closed folder, and the answer is there in a millisecond.
+	cmd := o.command(context.WithoutCancel(ctx), "/bin/sh", "-c", ":")
 	cmd.Dir = dir
 	return cmd.Run() == nil
 }

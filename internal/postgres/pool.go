@@ -99,9 +99,12 @@ func warm(ctx context.Context, pool *pgxpool.Pool, n int) error {
 func explain(cfg *pgx.ConnConfig, err error) error {
 	where := fmt.Sprintf("database %q on %s", cfg.Database, net.JoinHostPort(cfg.Host, fmt.Sprint(cfg.Port)))
 	var answer *pgconn.PgError
+	var failed *pgconn.ConnectError
 	switch {
 	case !errors.As(err, &answer):
-		return fmt.Errorf("%s can't be reached, is the server up? %w", where, err)
+		if errors.As(err, &failed) {
+			return fmt.Errorf("%s can't be reached, is the server up? %w", where, err)
+		}
 	case answer.Code == "28P01" || answer.Code == "28000": // invalid_password, invalid_authorization_specification
 		return fmt.Errorf("%s refuses user %q: %w", where, cfg.User, err)
 	case answer.Code == "3D000": // invalid_catalog_name

@@ -136,7 +136,7 @@ func recordedIn(ctx context.Context, pool *pgxpool.Pool, line, table, column str
 	}
 	var recorded []Migration
 	for _, version := range versions {
-		recorded = append(recorded, Migration{Line: line, Version: version, Name: "unknown"})
+		recorded = append(recorded, Migration{Line: line, Version: version})
 	}
 	return recorded, nil
 }

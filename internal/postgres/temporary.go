@@ -20,8 +20,8 @@ const (
 )
 
 // StartTemporary starts a server for tests on a new folder: many connections, nothing forced to disk. The folder is
-// made in cfg.Dir or, where that is "", in memory if there is room, else in the temporary folder. It is removed by
-// Stop and also when the program ends without Stop.
+// made in cfg.Dir (one that everybody may write to, as /tmp) or, where that is "", in memory if there is room, else in
+// the temporary folder. It is removed by Stop and also when the program ends without Stop.
 func StartTemporary(ctx context.Context, cfg EmbeddedConfig) (*Embedded, error) {
 	parents, err := temporaryParents(ctx, cfg.Dir)
 	if err != nil {

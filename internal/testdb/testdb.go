@@ -7,6 +7,7 @@ package testdb
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -79,6 +80,21 @@ func open(t testing.TB, dsn string) *pgxpool.Pool {
 	if err != nil {
 		t.Fatalf("testdb: %v", err)
 	}
-	t.Cleanup(pool.Close)
+	t.Cleanup(func() { closePool(t, pool) })
 	return pool
+}
+
+// closePool does not wait for ever for a connection the test has kept.
+func closePool(t testing.TB, pool *pgxpool.Pool) {
+	t.Helper()
+	closed := make(chan struct{})
+	go func() {
+		pool.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Errorf("testdb: the test has not released %d of its connections", pool.Stat().AcquiredConns())
+	}
 }
