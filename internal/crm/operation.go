@@ -19,6 +19,11 @@ const (
 	StatusCancelled  OperationStatus = "cancelled"
 )
 
+// OperationStatuses are all statuses, in the order in which an operation may meet them.
+func OperationStatuses() []OperationStatus {
+	return []OperationStatus{StatusPending, StatusProcessing, StatusUnknown, StatusSucceeded, StatusFailed, StatusCancelled}
+}
+
 // KindInvoice is the kind of an operation that wants one invoice.
 const KindInvoice = "invoice"
 
@@ -49,7 +54,7 @@ type Operation struct {
 	// Attempts counts the tries that were sent, Waits how many of them the ERP told to come back later.
 	Attempts int32  `json:"attempts"`
 	Waits    int32  `json:"waits"`
-	Reason   string `json:"reason,omitzero"`
+	Reason   Reason `json:"reason,omitzero"`
 	Detail   string `json:"detail,omitzero"`
 	// ChangedAfterDeliveryVersion is the newest order version that differs from what was sent.
 	ChangedAfterDeliveryVersion *int64     `json:"changed_after_delivery_version,omitzero"`
@@ -65,12 +70,12 @@ type Operation struct {
 
 // OperationAttempt is one try at delivering an operation.
 type OperationAttempt struct {
-	Number      int32      `json:"number"`
-	Outcome     string     `json:"outcome"`
-	StartedAt   time.Time  `json:"started_at"`
-	FinishedAt  *time.Time `json:"finished_at"`
-	HTTPStatus  *int32     `json:"http_status,omitzero"`
-	ProblemType string     `json:"problem_type,omitzero"`
-	Detail      string     `json:"detail,omitzero"`
-	Worker      string     `json:"worker"`
+	Number      int32          `json:"number"`
+	Outcome     AttemptOutcome `json:"outcome"`
+	StartedAt   time.Time      `json:"started_at"`
+	FinishedAt  *time.Time     `json:"finished_at"`
+	HTTPStatus  *int32         `json:"http_status,omitzero"`
+	ProblemType string         `json:"problem_type,omitzero"`
+	Detail      string         `json:"detail,omitzero"`
+	Worker      string         `json:"worker"`
 }

@@ -18,9 +18,6 @@ const (
 	operationCancelled
 )
 
-// reasonRejected is the deliverer's word for a request that the ERP read and refused.
-const reasonRejected = "rejected"
-
 // operationState is one live operation of an order under its lock.
 type operationState struct {
 	id          uuid.UUID
@@ -28,7 +25,7 @@ type operationState struct {
 	claim       claim
 	status      OperationStatus
 	attempt     int32
-	reason      string
+	reason      Reason
 	requestHash hash
 	request     []byte // only where this call brought it
 	// orderVersion is the version that request was made from, where this call brought it.
@@ -49,7 +46,7 @@ func (op *operationState) unsent() bool { return op.status == StatusPending && o
 // the order may try again, as a new operation. Other failures (a conflict, a wrong configuration) are not for a
 // newer version to mend.
 func (op *operationState) provenNotApplied() bool {
-	return op.status == StatusFailed && op.reason == reasonRejected && !op.superseded
+	return op.status == StatusFailed && op.reason == ReasonRejected && !op.superseded
 }
 
 func (op *operationState) revise(w want, version int64) {

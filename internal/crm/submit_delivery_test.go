@@ -125,7 +125,7 @@ func TestNewVersionAfterARejectionIsANewOperationThatNamesTheOldOne(t *testing.T
 	s := setupSubmit(t)
 	first := s.takes(anOrder("SO-1", "10.00"), OutcomeCreated).Operations[0].Key
 	send(t, s.pool, first)
-	s.fail(first, reasonRejected)
+	s.fail(first, ReasonRejected)
 	s.takes(anOrder("SO-1", "10.00"), OutcomeAlreadyThere)
 	second := s.takes(anOrder("SO-1", "11.00"), OutcomeChanged).Operations[0].Key
 	if second == first {
@@ -142,7 +142,7 @@ func TestRevisionTakenBackInTheSameCallLeavesTheRejectionAsItWas(t *testing.T) {
 	s := setupSubmit(t)
 	key := s.takes(anOrder("SO-1", "10.00"), OutcomeCreated).Operations[0].Key
 	send(t, s.pool, key)
-	s.fail(key, reasonRejected)
+	s.fail(key, ReasonRejected)
 	s.submit(anOrder("SO-1", "11.00"), anOrder("SO-1", "11.00").cancelled())
 	s.counts(1, 1, 1)
 }
@@ -151,7 +151,7 @@ func TestNewVersionAfterAConflictIsReported(t *testing.T) {
 	s := setupSubmit(t)
 	key := s.takes(anOrder("SO-1", "10.00"), OutcomeCreated).Operations[0].Key
 	send(t, s.pool, key)
-	s.fail(key, "conflict")
+	s.fail(key, ReasonConflict)
 	s.takes(anOrder("SO-1", "11.00"), OutcomeChangedAfterDelivery)
 	s.counts(1, 1, 1)
 }

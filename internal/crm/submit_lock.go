@@ -134,34 +134,26 @@ func (c *submitTx) lockThere(ctx context.Context, there []*incoming) error {
 
 // readSeen reads which messages of orders that were there came before. (A message of a new order can't have.)
 func (c *submitTx) readSeen(ctx context.Context) error {
-	owner := map[string]map[messageKey]*orderState{} // by source
-	var sources, messageIDs []string
-	var hashes [][]byte
+	var identified []*incoming
 	for i := range c.incoming {
 		in := &c.incoming[i]
-		st := c.states[in.id]
-		if in.messageID == "" || len(in.errors) > 0 || !st.known {
-			continue
+		if in.messageID != "" && len(in.errors) == 0 && c.states[in.id].known {
+			identified = append(identified, in)
 		}
-		key := messageKey{in.messageID, in.messageHash()}
-		if owner[in.id.source] == nil {
-			owner[in.id.source] = map[messageKey]*orderState{}
-		}
-		owner[in.id.source][key] = st
-		sources, messageIDs = append(sources, in.id.source), append(messageIDs, in.messageID)
-		hashes = append(hashes, key.hash[:])
 	}
-	for at := 0; at < len(sources); at += chunk {
-		end := min(at+chunk, len(sources))
-		rows, err := c.queries.InboxMessageListSeen(ctx, crmdb.InboxMessageListSeenParams{
-			TenantID: c.tenant, Sources: sources[at:end], MessageIds: messageIDs[at:end], ContentHashes: hashes[at:end],
-		})
+	for _, part := range chunks(identified) {
+		arg := crmdb.InboxMessageListSeenParams{TenantID: c.tenant}
+		arg.Sources, arg.OrderIds = orderIDColumns(part)
+		for _, in := range part {
+			content := in.messageHash()
+			arg.MessageIds, arg.ContentHashes = append(arg.MessageIds, in.messageID), append(arg.ContentHashes, content[:])
+		}
+		rows, err := c.queries.InboxMessageListSeen(ctx, arg)
 		if err != nil {
 			return fmt.Errorf("look for messages: %w", err)
 		}
 		for _, row := range rows {
-			key := messageKey{row.MessageID, hash(row.ContentHash)}
-			owner[row.Source][key].seen[key] = true
+			c.states[orderID{row.Source, row.OrderID}].seen[messageKey{row.MessageID, hash(row.ContentHash)}] = true
 		}
 	}
 	return nil
@@ -188,7 +180,7 @@ func (c *submitTx) lockOperations(ctx context.Context) error {
 	}
 	for _, row := range rows {
 		op := byID[row.ID]
-		op.status, op.attempt, op.reason = OperationStatus(row.Status), row.Attempt, row.Reason
+		op.status, op.attempt, op.reason = OperationStatus(row.Status), row.Attempt, Reason(row.Reason)
 	}
 	return nil
 }
@@ -196,7 +188,7 @@ func (c *submitTx) lockOperations(ctx context.Context) error {
 func operationOfRow(row crmdb.OperationListLiveRow) *operationState {
 	op := &operationState{
 		id: row.ID, key: row.Key, claim: claimOf(row.Role, row.Sequence), status: OperationStatus(row.Status),
-		attempt: row.Attempt, reason: row.Reason, requestHash: hash(row.RequestHash),
+		attempt: row.Attempt, reason: Reason(row.Reason), requestHash: hash(row.RequestHash),
 	}
 	if row.ChangedAfterDeliveryVersion != nil {
 		op.changedVersion = *row.ChangedAfterDeliveryVersion

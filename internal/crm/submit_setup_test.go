@@ -125,9 +125,9 @@ func (s *submitSetup) succeed(key string) {
 		invoice_id = gen_random_uuid(), invoice_number = 'INV-2026-000001' WHERE key = $1`, key)
 }
 
-func (s *submitSetup) fail(key, reason string) {
+func (s *submitSetup) fail(key string, reason Reason) {
 	s.t.Helper()
-	s.exec(`UPDATE operations SET status = 'failed', finished_at = now(), lease_until = NULL, reason = $2 WHERE key = $1`, key, reason)
+	s.exec(`UPDATE operations SET status = 'failed', finished_at = now(), lease_until = NULL, reason = $2 WHERE key = $1`, key, string(reason))
 }
 
 func (s *submitSetup) request(key string) *erpapi.InvoiceRequest {
