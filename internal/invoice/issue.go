@@ -1,0 +1,187 @@
+package invoice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"invoicebridge/internal/idempotency"
+	"invoicebridge/internal/problem"
+)
+
+const (
+	// maxTries is how often one transaction is run in all: again after 40001 and 40P01, and after somebody else's
+	// commit was seen, with the look-up before it.
+	maxTries = 5
+	// keyPatience is how long a request waits for the first one with its key before it is told to come later.
+	keyPatience = 2 * time.Second
+	// lockPatience is how long a request waits for its order and for its series' counter.
+	lockPatience = 10 * time.Second
+	// groupPatience is how long a group waits for the key or the order of one member, before they go one by one.
+	groupPatience = 50 * time.Millisecond
+	// retryAfter is what a caller is told to wait where it is worth coming again.
+	retryAfter = time.Second
+)
+
+// Issue issues the invoices that the commands ask for and gives one Result for each, in their order.
+//
+// A Result without Err is committed. A command that is refused (by any problem) has stored nothing and taken no
+// number. What happens to one command is told in its Result alone: none fails or blocks another. Commands that can
+// go together go in one transaction; those that share a key or an order go one after the other. If ctx ends, what is
+// not committed is rolled back.
+//
+// A Result with problem unavailable may be committed nevertheless, if the connection broke during COMMIT. The same
+// command again tells.
+func (s *Service) Issue(ctx context.Context, cmds []Command) []Result {
+	members := make([]*member, len(cmds))
+	for i, cmd := range cmds {
+		members[i] = newMember(cmd)
+	}
+	for _, round := range rounds(members) {
+		s.settle(ctx, round)
+	}
+	results := make([]Result, len(members))
+	for i, m := range members {
+		results[i] = m.result
+	}
+	return results
+}
+
+// settle gives every member of a round its result.
+//
+// The unique constraints decide what exists once. Their violation aborts the transaction; what is stored then shows
+// in the look-up of the next try, which answers. So every try is the whole transaction with the look-up before it, and
+// none trusts that what was not there a moment ago still isn't.
+func (s *Service) settle(ctx context.Context, round []*member) {
+	var err error
+	for range maxTries {
+		if round, err = s.lookUp(ctx, round); err == nil && len(round) > 0 {
+			err = s.commit(ctx, round)
+		}
+		var refused refusals
+		switch what := failureOf(err); {
+		case err == nil:
+			return
+		case errors.As(err, &refused):
+			if round = refuse(round, refused); len(round) == 0 {
+				return
+			}
+		case what == failureSettled, what == failureRetry && len(round) == 1:
+			// Again, from the look-up on.
+		case len(round) > 1 && what.mayBeOfOneMember():
+			s.settleOneByOne(ctx, round)
+			return
+		default:
+			s.fail(ctx, round, err)
+			return
+		}
+	}
+	if len(round) > 1 {
+		s.settleOneByOne(ctx, round)
+		return
+	}
+	s.fail(ctx, round, err)
+}
+
+// settleOneByOne keeps what is wrong with one member, or blocks it, from its neighbours.
+func (s *Service) settleOneByOne(ctx context.Context, round []*member) {
+	for _, m := range round {
+		s.settle(ctx, []*member{m})
+	}
+}
+
+// refuse settles the refused members and gives the others.
+func refuse(round []*member, refused refusals) (others []*member) {
+	for _, m := range round {
+		if p := refused[m]; p != nil {
+			m.refuse(p)
+		} else {
+			others = append(others, m)
+		}
+	}
+	return others
+}
+
+// fail settles members whose tries have come to nothing.
+func (s *Service) fail(ctx context.Context, round []*member, err error) {
+	for _, m := range round {
+		switch failureOf(err) {
+		case failureInProgress:
+			p := problem.New(problem.OperationInProgress, "The first request with this key has not ended yet.")
+			p.RetryAfter = retryAfter
+			m.refuse(p)
+		case failureRetry, failureBlocked, failureUnavailable:
+			s.logger.WarnContext(ctx, "invoice not issued, the caller is to come again",
+				"tenant", m.Tenant, "key", m.Key.String(), "error", err)
+			m.refuse(unavailable())
+		default:
+			m.settle(Result{Err: err})
+		}
+	}
+}
+
+func unavailable() *problem.Problem {
+	p := problem.New(problem.Unavailable, "The service can't reach its database in time. The same request may be sent again.")
+	p.RetryAfter = retryAfter
+	return p
+}
+
+// commit issues the invoices of a round in one transaction. On any error nothing is stored and no number is taken.
+//
+// Locks are taken in one order everywhere: keys, orders, counters, each sorted. After that nothing waits.
+func (s *Service) commit(ctx context.Context, round []*member) error {
+	var times idempotency.Times
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
+		if times, err = s.reserve(ctx, tx, round); err != nil {
+			return err
+		}
+		if err := addToOrders(ctx, tx, round, orderPatience(round)); err != nil {
+			return err
+		}
+		if err := takeNumbers(ctx, tx, round, lockPatience); err != nil {
+			return err
+		}
+		return insert(ctx, tx, round, times.FirstSeen)
+	})
+	if err != nil {
+		return fmt.Errorf("issue %d invoices: %w", len(round), err)
+	}
+	for _, m := range round {
+		answer := &Answer{InvoiceID: m.id, Number: m.number.String(), Document: m.document}
+		m.settle(Result{Answer: answer, FirstSeen: times.FirstSeen, Expires: times.Expires})
+	}
+	return nil
+}
+
+// reserve reserves the round's keys. What a member has waited in a group counts towards its patience.
+func (s *Service) reserve(ctx context.Context, tx pgx.Tx, round []*member) (idempotency.Times, error) {
+	now := s.now()
+	claims := make([]idempotency.Claim, len(round))
+	for i, m := range round {
+		if m.giveUpAt.IsZero() {
+			m.giveUpAt = now.Add(keyPatience)
+		}
+		var err error
+		if m.id, err = uuid.NewV7(); err != nil {
+			return idempotency.Times{}, fmt.Errorf("make invoice id: %w", err)
+		}
+		claims[i] = idempotency.Claim{Key: m.Key, Fingerprint: m.fingerprint, ResourceID: m.id}
+	}
+	terms := idempotency.Terms{Patience: groupPatience, Retention: s.retention}
+	if len(round) == 1 {
+		terms.Patience = round[0].giveUpAt.Sub(now)
+	}
+	return idempotency.Reserve(ctx, tx, idempotency.Scope{Tenant: round[0].Tenant, Operation: operationKind}, claims, terms)
+}
+
+// orderPatience is short for a group: one order that is busy must not hold up the others.
+func orderPatience(round []*member) time.Duration {
+	if len(round) > 1 {
+		return groupPatience
+	}
+	return lockPatience
+}

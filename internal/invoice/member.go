@@ -1,0 +1,95 @@
+package invoice
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"invoicebridge/internal/erpapi"
+	"invoicebridge/internal/idempotency"
+	"invoicebridge/internal/problem"
+)
+
+// member is one command on its way through Issue.
+type member struct {
+	Command
+	canonical   []byte
+	fingerprint idempotency.Fingerprint
+	draft       *draft           // nil where refused
+	refusal     *problem.Problem // why the request is not valid; told only if the key has no answer already
+
+	giveUpAt time.Time // when waiting for the key ends; set when it begins
+
+	// The invoice of the current try. It exists once that has committed.
+	id       uuid.UUID
+	number   number
+	corrects uuid.UUID // Nil where it corrects none
+	document []byte
+
+	settled bool // result is final
+	result  Result
+}
+
+// order is what a member locks: two members of one order never go in one round.
+type order struct{ source, id string }
+
+func newMember(cmd Command) *member {
+	m := &member{Command: cmd}
+	var err error
+	if m.canonical, err = cmd.Request.Canonical(); err != nil {
+		m.settle(Result{Err: fmt.Errorf("issue invoice: %w", err)})
+		return m
+	}
+	m.fingerprint = idempotency.NewFingerprint(erpapi.CanonicalVersion, m.canonical)
+	m.draft, m.refusal = validate(cmd.Request)
+	return m
+}
+
+func (m *member) order() order { return order{identity(m.Request.Source), identity(m.Request.Order)} }
+
+func (m *member) settle(r Result) { m.result, m.settled = r, true }
+
+func (m *member) refuse(p *problem.Problem) { m.settle(Result{Err: p}) }
+
+// maxRound bounds one transaction.
+const maxRound = 256
+
+// rounds splits members into groups that can each go in one transaction: of one tenant, with distinct keys and
+// distinct orders. Members that share a key or an order stay in their sequence.
+func rounds(members []*member) [][]*member {
+	var all [][]*member
+	for waiting := members; len(waiting) > 0; {
+		var round []*member
+		round, waiting = nextRound(waiting)
+		if len(round) > 0 {
+			all = append(all, round)
+		}
+	}
+	return all
+}
+
+func nextRound(members []*member) (round, later []*member) {
+	// What is put off counts, too, or a later member would overtake an earlier one of its order.
+	keys, orders := map[idempotency.Key]bool{}, map[order]bool{}
+	tenant := ""
+	for _, m := range members {
+		if m.settled {
+			continue
+		}
+		if tenant == "" {
+			tenant = m.Tenant
+		}
+		if m.Tenant != tenant {
+			later = append(later, m)
+			continue
+		}
+		if keys[m.Key] || orders[m.order()] || len(round) == maxRound {
+			later = append(later, m)
+		} else {
+			round = append(round, m)
+		}
+		keys[m.Key], orders[m.order()] = true, true
+	}
+	return round, later
+}
