@@ -1,6 +1,7 @@
 package crm
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ func answerText(x *erpapi.Exchange) string {
 		return "The answer was " + statusText(x) + " without a problem document."
 	}
 	var b strings.Builder
-	b.WriteString(x.Problem.Detail)
+	b.WriteString(cmp.Or(x.Problem.Detail, "The answer was "+statusText(x)+", "+string(x.Problem.Type)+"."))
 	for _, e := range x.Problem.Errors {
 		b.WriteString(" " + e.Pointer + ": " + e.Detail)
 	}
