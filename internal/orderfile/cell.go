@@ -12,10 +12,12 @@ import (
 )
 
 // trim takes blanks off both ends: all of Unicode's (U+00A0 and its kin come with copying from pages and
-// spreadsheets), and the two that are invisible without being blanks.
+// spreadsheets), and those that are invisible without being blanks. crm.Submit trims the same.
 func trim(s string) string { return strings.TrimFunc(s, isBlank) }
 
-func isBlank(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' || r == '\u200B' }
+func isBlank(r rune) bool {
+	return unicode.IsSpace(r) || r == '\uFEFF' || r == '\u200B' || r == '\u2060'
+}
 
 // read gives the one text of a cell of this kind, or why it cannot be taken. An empty cell is an absent value.
 func (k kind) read(cell string, decimal rune) (string, error) {

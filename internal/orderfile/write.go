@@ -16,11 +16,11 @@ import (
 	"invoicebridge/internal/erpapi"
 )
 
-// WriteJSONLines writes one order per line. Read gives the same orders back.
+// WriteJSONLines writes one order per line, equal orders as equal bytes. Read gives the same orders back.
 func WriteJSONLines(w io.Writer, orders []crm.Order) error {
 	out := bufio.NewWriter(w)
 	for i := range orders {
-		b, err := json.Marshal(&orders[i])
+		b, err := json.Marshal(&orders[i], json.Deterministic(true))
 		if err != nil {
 			return fmt.Errorf("write order %s: %w", orders[i].Order, err)
 		}
@@ -56,11 +56,14 @@ func WriteCSV(w io.Writer, orders []crm.Order, o CSVOptions) error {
 func Table(orders []crm.Order, decimal rune) (header []string, rows [][]string) {
 	var records []row
 	used := map[place]bool{}
+	for c, spec := range columnSpecs {
+		used[place{column: column(c)}] = spec.required
+	}
 	for i := range orders {
 		for _, r := range orderRecords(&orders[i]) {
 			records = append(records, r)
 			for c, v := range r.values {
-				used[place{column: column(c)}] = used[place{column: column(c)}] || v != "" || columnSpecs[c].required
+				used[place{column: column(c)}] = used[place{column: column(c)}] || v != ""
 			}
 			for key := range r.metadata {
 				used[place{column: columnCount, metadata: key}] = true
