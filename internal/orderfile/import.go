@@ -77,9 +77,11 @@ func (im *importing) run(ctx context.Context) error {
 	entries := im.file.Entries
 	switch {
 	case im.options.DryRun:
+		im.check()
 		im.settle(Checked, "")
 		return nil
 	case im.anyRefused() && !im.options.KeepGood:
+		im.check() // so that all refusals are told at once, not those of reading first
 		im.settle(NotStored, "other rows of the file were refused")
 		return nil
 	}
@@ -108,6 +110,16 @@ func (im *importing) anyRefused() bool {
 		}
 	}
 	return false
+}
+
+// check refuses what Submit would refuse.
+func (im *importing) check() {
+	for i := range im.file.Entries {
+		e := &im.file.Entries[i]
+		if faults := crm.Check(e.Order); len(faults) > 0 {
+			im.refuse(e, faults, "")
+		}
+	}
 }
 
 // settle gives the rows that have no outcome yet this one.
@@ -144,7 +156,7 @@ func (im *importing) submit(ctx context.Context, entries []Entry) error {
 // is a refusal.
 func (im *importing) tell(e *Entry, sub *crm.Submission, stored bool) {
 	if sub.Outcome == crm.OutcomeRefused {
-		im.refuse(e, sub)
+		im.refuse(e, sub.Errors, sub.Detail)
 		return
 	}
 	if !stored || sub.Outcome == crm.OutcomeNone {
@@ -162,14 +174,14 @@ func (im *importing) tell(e *Entry, sub *crm.Submission, stored bool) {
 }
 
 // refuse tells each mistake at the row that made it, where the pointer says so, and else at the order's first row.
-func (im *importing) refuse(e *Entry, sub *crm.Submission) {
+func (im *importing) refuse(e *Entry, faults []problem.FieldError, detail string) {
 	reasons := map[int][]string{}
-	for _, fault := range sub.Errors {
+	for _, fault := range faults {
 		index := e.rowOf(fault.Pointer)
 		reasons[index] = append(reasons[index], fieldErrors([]problem.FieldError{fault}))
 	}
 	if len(reasons) == 0 {
-		reasons[e.Rows[0]] = []string{sub.Detail}
+		reasons[e.Rows[0]] = []string{detail}
 	}
 	im.file.refuseOrder(e.Rows, reasons)
 }
