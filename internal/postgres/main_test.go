@@ -59,6 +59,10 @@ func playRole(role, dir string) error {
 			return err
 		}
 		fmt.Println("ready", cmd.Process.Pid)
+	case "migrator":
+		fmt.Println("ready")
+		_, err := Migrate(ctx, dir, HeldSchema(), nil)
+		return err
 	default:
 		return fmt.Errorf("no role %q", role)
 	}
@@ -105,11 +109,11 @@ func startProgram(t *testing.T, role, dir string, user owner) program {
 		_ = cmd.Wait()
 	})
 	line, err := bufio.NewReader(output).ReadString('\n')
-	said, ready := strings.CutPrefix(strings.TrimSpace(line), "ready ")
+	said, ready := strings.CutPrefix(strings.TrimSpace(line), "ready")
 	if err != nil || !ready {
 		t.Fatalf("%s did not get ready: %q, %v", role, line, err)
 	}
-	return program{cmd: cmd, said: said, end: func() {
+	return program{cmd: cmd, said: strings.TrimSpace(said), end: func() {
 		input.Close()
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("%s did not end well: %v", role, err)

@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	lockPoll     = 100 * time.Millisecond
-	lockProgress = 5 * time.Second
-	lockLimit    = 10 * time.Minute
+	lockPoll        = 100 * time.Millisecond
+	lockFirstReport = time.Second // replicas that start at once wait for less, and need no line in the log
+	lockProgress    = 10 * time.Second
+	lockLimit       = 10 * time.Minute
 )
 
 // lockMigrations waits for the database's migration lock, telling every few seconds who has it. It asks again and
@@ -24,7 +25,7 @@ const (
 // tool is kept out, too.
 func lockMigrations(ctx context.Context, session *pgxpool.Pool, log *slog.Logger) (unlock func(), err error) {
 	start := time.Now()
-	nextReport := start.Add(lockProgress)
+	nextReport := start.Add(lockFirstReport)
 	for {
 		var got bool
 		err := session.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", lock.DefaultLockID).Scan(&got)

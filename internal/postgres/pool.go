@@ -24,7 +24,7 @@ type PoolConfig struct {
 	DSN             string
 	ApplicationName string            // shown by pg_stat_activity
 	MaxConns        int32             // 0 is 8: more raise the latency, not the rate
-	MinConns        int32             // opened before OpenPool returns and kept open; 0 is MaxConns
+	MinConns        int32             // opened, at least, before OpenPool returns and kept open; 0 is MaxConns
 	RuntimeParams   map[string]string // settings of each session, for example plan_cache_mode
 }
 

@@ -1,0 +1,104 @@
+package postgres_test
+
+import (
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+
+	"invoicebridge/internal/postgres"
+	"invoicebridge/internal/testdb"
+)
+
+func TestPoolHasItsConnectionsWhenItIsReturned(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct{ maximum, minimum, atLeast, atMost int32 }{
+		"all of them": {6, 0, 6, 6},
+		"some":        {6, 2, 2, 4}, // pgx opens some by itself at the same time
+		"too many":    {3, 9, 3, 3},
+		"unsaid":      {0, 0, 8, 8},
+	}
+	dsn := testdb.Empty(t)
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool, err := postgres.OpenPool(t.Context(), postgres.PoolConfig{DSN: dsn, MaxConns: c.maximum, MinConns: c.minimum})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pool.Close()
+			if got := pool.Stat().TotalConns(); got < c.atLeast || got > c.atMost {
+				t.Errorf("%d connections are open, want %d to %d", got, c.atLeast, c.atMost)
+			}
+		})
+	}
+}
+
+func TestPoolSetsItsNameAndParametersInEachSession(t *testing.T) {
+	t.Parallel()
+	pool, err := postgres.OpenPool(t.Context(), postgres.PoolConfig{
+		DSN: testdb.Empty(t), MaxConns: 2, ApplicationName: "a service",
+		RuntimeParams: map[string]string{"plan_cache_mode": "force_generic_plan"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	got := queryText(t, pool, "SELECT current_setting('application_name') || ', ' || current_setting('plan_cache_mode')")
+	if got != "a service, force_generic_plan" {
+		t.Errorf("the session has %s", got)
+	}
+}
+
+// changed is a working address with something wrong in it.
+func changed(t *testing.T, dsn string, change func(*url.URL, url.Values)) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := u.Query()
+	change(u, query)
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+func TestPoolSaysWhatIsWrongAndNeverThePassword(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, freePort, _ := net.SplitHostPort(listener.Addr().String())
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dsn := testdb.Empty(t)
+	cases := map[string]struct{ dsn, want string }{
+		"no server": {"postgres://me:secret@127.0.0.1:" + freePort + "/shop", `database "shop" on 127.0.0.1:` + freePort + " can't be reached"},
+		"wrong password": {
+			changed(t, dsn, func(u *url.URL, _ url.Values) { u.User = url.UserPassword("postgres", "secret") }),
+			`refuses user "postgres"`,
+		},
+		"no such database": {
+			changed(t, dsn, func(u *url.URL, _ url.Values) { u.Path = "/nowhere" }), `database "nowhere" on`,
+		},
+		"malformed URL":   {"postgres://me:secret@127.0.0.1:port/shop", "database address"},
+		"malformed words": {"host=127.0.0.1 password=secret port=x", "database address"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := postgres.OpenPool(t.Context(), postgres.PoolConfig{DSN: c.dsn, MaxConns: 3})
+			if err == nil {
+				t.Fatal("a pool was opened")
+			}
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%q is missing in: %v", c.want, err)
+			}
+			if strings.Contains(err.Error(), "secret") {
+				t.Errorf("the password stands in: %v", err)
+			}
+		})
+	}
+}
