@@ -1,0 +1,141 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"invoicebridge/internal/auth"
+	"invoicebridge/internal/crm"
+	"invoicebridge/internal/logctx"
+	"invoicebridge/web"
+)
+
+// Orders is what the CRM side's routes need of package crm.
+type Orders interface {
+	Submit(ctx context.Context, tenant string, channel crm.Channel, orders []crm.Order, opt crm.SubmitOptions) ([]crm.Submission, error)
+	GetOrder(ctx context.Context, tenant, source, order string) (crm.OrderDetail, error)
+	GetOperation(ctx context.Context, tenant, key string) (crm.Operation, error)
+	ListOperations(ctx context.Context, tenant string, f crm.OperationFilter) (page []crm.Operation, next string, err error)
+}
+
+// CRMDeps is what the CRM side's HTTP side is made of.
+type CRMDeps struct {
+	Deps
+	Orders Orders
+	// Collectors are shown by /metrics besides the figures of HTTP.
+	Collectors []prometheus.Collector
+}
+
+// NewCRM makes the CRM side's handler. It fails if a page can't be read or a collector can't be registered.
+func NewCRM(deps CRMDeps) (http.Handler, error) {
+	h := crmSide{server: newServer(deps.Deps), orders: deps.Orders}
+	for _, collector := range deps.Collectors {
+		if err := h.metrics.registry.Register(collector); err != nil {
+			return nil, err
+		}
+	}
+	pages, err := newPages(h.server, crmHome())
+	if err != nil {
+		return nil, err
+	}
+	h.routes(pages)
+	return h, nil
+}
+
+type crmSide struct {
+	*server
+	orders Orders
+}
+
+func (h crmSide) routes(p *pages) {
+	h.echo.POST("/v1/orders", h.submitOrders, h.api(auth.RoleWriter)...)
+	h.get("/v1/orders/:source/:order", h.getOrder, h.api(auth.RoleReader)...)
+	h.get("/v1/operations", h.listOperations, h.api(auth.RoleReader)...)
+	h.get("/v1/operations/:key", h.getOperation, h.api(auth.RoleReader)...)
+	h.probes() // /healthz /readyz /metrics
+
+	h.get("/", p.home)
+	h.get("/problems", p.problems)
+	h.get("/problems/:slug", p.problem)
+	h.get("/static/:file", p.staticFile)
+}
+
+func crmHome() web.Home {
+	return web.Home{
+		Layout: web.Layout{
+			Title: "Orders in, invoices out", Service: "invoicebridge CRM side",
+			Nav: []web.Link{{Href: "/problems", Text: "Problems"}},
+		},
+		Lead: "This service takes orders and sees to it that each is invoiced, once, whatever gets lost on the way.",
+		Links: []web.Link{
+			{Href: "/problems", Text: "Problems", About: "What each error means and what to do next."},
+			{Href: "/readyz", Text: "Readiness", About: "Whether this instance can do its work right now."},
+		},
+		Facts: []web.Fact{
+			{Heading: "Send it again", Text: "The same order may come any number of times, from anybody: it makes one operation."},
+			{Heading: "The newest version wins", Text: "A change before the invoice is asked for changes the request; one after it is reported to a person."},
+			{Heading: "2xx means stored", Text: "Once an order is answered with success, it survives whatever happens next."},
+		},
+	}
+}
+
+func (h crmSide) getOrder(c echo.Context) error {
+	source, err := pathParam(c, "source")
+	if err != nil {
+		return err
+	}
+	order, err := pathParam(c, "order")
+	if err != nil {
+		return err
+	}
+	detail, err := h.orders.GetOrder(c.Request().Context(), identity(c).Tenant, source, order)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, detail)
+}
+
+func (h crmSide) getOperation(c echo.Context) error {
+	key, err := pathParam(c, "key")
+	if err != nil {
+		return err
+	}
+	ctx := logctx.WithOperation(c.Request().Context(), key)
+	setContext(c, ctx)
+	operation, err := h.orders.GetOperation(ctx, identity(c).Tenant, key)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, operation)
+}
+
+// operationPage is one page of GET /v1/operations.
+type operationPage struct {
+	Items      []crm.Operation `json:"items"`
+	NextCursor *string         `json:"next_cursor"`
+}
+
+func (h crmSide) listOperations(c echo.Context) error {
+	values, err := query(c, "status", "limit", "cursor")
+	if err != nil {
+		return err
+	}
+	asked, err := pageOf(values)
+	if err != nil {
+		return err
+	}
+	items, next, err := h.orders.ListOperations(c.Request().Context(), identity(c).Tenant, crm.OperationFilter{
+		Status: crm.OperationStatus(values.Get("status")), Limit: asked.Limit, Cursor: asked.Cursor,
+	})
+	if err != nil {
+		return err
+	}
+	page := operationPage{Items: items}
+	if next != "" {
+		page.NextCursor = &next
+	}
+	return writeJSON(c, http.StatusOK, page)
+}
