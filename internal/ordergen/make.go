@@ -13,6 +13,7 @@ import (
 func (m *maker) shopOrder() crm.Order {
 	at := pick(m, shopMarkets)
 	o := crm.Order{Currency: at.currency, Customer: m.customer(at, "Test Customer %d")}
+	o.Customer.VATID = "" // consumers have none
 	if m.oneIn(3) {
 		o.Customer.Address = ""
 	}
