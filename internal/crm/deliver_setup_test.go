@@ -3,9 +3,7 @@ package crm_test
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"log/slog"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -215,15 +213,4 @@ func (b *logBuffer) lines() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return strings.Split(strings.TrimSpace(b.text.String()), "\n")
-}
-
-// answer is a handler for one fixed answer to everything.
-func answer(status int, contentType, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		if contentType != "" {
-			w.Header().Set("Content-Type", contentType)
-		}
-		w.WriteHeader(status)
-		fmt.Fprint(w, body)
-	}
 }
