@@ -39,8 +39,8 @@ const (
 	// AlreadyRegistered: the target says that it had this before. With Sent.Reference it has also said that what it
 	// has is this invoice, which is as good as Accepted; without it has not, and must be asked with Locate.
 	AlreadyRegistered Outcome = "already_registered"
-	// Foreign: under our reference, our key or in answer to our request there is another invoice
-	// (Sent.ForeignInvoice). Somebody has to look; nothing may be sent again.
+	// Foreign: under our reference, our key or in answer to our request there is another invoice (Sent.ForeignInvoice,
+	// where the target names it). Somebody has to look; nothing may be sent again.
 	Foreign Outcome = "foreign"
 	// Wait: the target asks to come back later (busy, or still working on the first request). Sent.RetryAfter is what
 	// it asks for, 0 where it names no time. A request is proven not applied only with NotApplied.
