@@ -2,6 +2,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,8 +16,8 @@ type LogConfig struct {
 	Level  string `name:"log-level" env:"LOG_LEVEL" default:"info" placeholder:"LEVEL" help:"Least level that is logged: debug, info, warn or error."`
 }
 
-// validate gives one sentence per mistake.
-func (c LogConfig) validate() []error {
+// Check checks the configuration and names each mistake with its variable.
+func (c LogConfig) Check() error {
 	var mistakes []error
 	if c.Format != "text" && c.Format != "json" {
 		mistakes = append(mistakes, mistake("LOG_FORMAT", "%q is neither text nor json", c.Format))
@@ -25,14 +26,14 @@ func (c LogConfig) validate() []error {
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
 		mistakes = append(mistakes, mistake("LOG_LEVEL", "%q is none of debug, info, warn and error", c.Level))
 	}
-	return mistakes
+	return errors.Join(mistakes...)
 }
 
 // NewLogger makes the logger of a program. Its lines bear what logctx puts into their context: tenant, operation
 // key and request id. It fails if the configuration is wrong.
 func NewLogger(w io.Writer, c LogConfig) (*slog.Logger, error) {
-	if mistakes := c.validate(); len(mistakes) > 0 {
-		return nil, mistakes[0]
+	if err := c.Check(); err != nil {
+		return nil, err
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {

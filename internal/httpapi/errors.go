@@ -17,33 +17,43 @@ import (
 
 // kind is how a problem type is told over HTTP.
 type kind struct {
-	status int
-	title  string
+	problemType problem.Type
+	status      int
+	title       string
 }
 
-// kinds is the one table that joins the vocabulary of problems to HTTP. It is complete: see
-// TestEveryProblemTypeHasAStatusAPageAndAPlaceInTheContract.
-func kinds() map[problem.Type]kind {
-	return map[problem.Type]kind{
-		problem.MalformedRequest:      {http.StatusBadRequest, "The request can't be read"},
-		problem.IdempotencyKeyMissing: {http.StatusBadRequest, "The idempotency key is missing"},
-		problem.IdempotencyKeyInvalid: {http.StatusBadRequest, "The idempotency key is not valid"},
-		problem.Unauthenticated:       {http.StatusUnauthorized, "A valid bearer token is needed"},
-		problem.Forbidden:             {http.StatusForbidden, "The token's role is not enough"},
-		problem.NotFound:              {http.StatusNotFound, "There is no such thing"},
-		problem.MethodNotAllowed:      {http.StatusMethodNotAllowed, "The method is not allowed here"},
-		problem.OperationInProgress:   {http.StatusConflict, "The first request with this key has not ended"},
-		problem.AlreadyInvoiced:       {http.StatusConflict, "This is already invoiced"},
-		problem.ContentTooLarge:       {http.StatusRequestEntityTooLarge, "The body is too large"},
-		problem.UnsupportedMediaType:  {http.StatusUnsupportedMediaType, "The body is in a form that is not supported"},
-		problem.IdempotencyKeyReused:  {http.StatusUnprocessableEntity, "The key was used for another request"},
-		problem.InvalidInvoice:        {http.StatusUnprocessableEntity, "The invoice is not valid"},
-		problem.InvalidOrder:          {http.StatusUnprocessableEntity, "The order is not valid"},
-		problem.VersionConflict:       {http.StatusConflict, "This version is known with other content"},
-		problem.TooManyRequests:       {http.StatusTooManyRequests, "There are too many requests"},
-		problem.Unavailable:           {http.StatusServiceUnavailable, "The service is not available right now"},
-		problem.Internal:              {http.StatusInternalServerError, "Something went wrong on our side"},
+// kinds is the one table that joins the vocabulary of problems to HTTP, in the order of the contract. That it is
+// complete is tested, and so is that every type has a page and stands in the contract.
+func kinds() []kind {
+	return []kind{
+		{problem.MalformedRequest, http.StatusBadRequest, "The request can't be read"},
+		{problem.IdempotencyKeyMissing, http.StatusBadRequest, "The idempotency key is missing"},
+		{problem.IdempotencyKeyInvalid, http.StatusBadRequest, "The idempotency key is not valid"},
+		{problem.Unauthenticated, http.StatusUnauthorized, "A valid bearer token is needed"},
+		{problem.Forbidden, http.StatusForbidden, "The token's role is not enough"},
+		{problem.NotFound, http.StatusNotFound, "There is no such thing"},
+		{problem.MethodNotAllowed, http.StatusMethodNotAllowed, "The method is not allowed here"},
+		{problem.OperationInProgress, http.StatusConflict, "The first request with this key has not ended"},
+		{problem.AlreadyInvoiced, http.StatusConflict, "This is already invoiced"},
+		{problem.ContentTooLarge, http.StatusRequestEntityTooLarge, "The body is too large"},
+		{problem.UnsupportedMediaType, http.StatusUnsupportedMediaType, "The body is in a form that is not supported"},
+		{problem.IdempotencyKeyReused, http.StatusUnprocessableEntity, "The key was used for another request"},
+		{problem.InvalidInvoice, http.StatusUnprocessableEntity, "The invoice is not valid"},
+		{problem.InvalidOrder, http.StatusUnprocessableEntity, "The order is not valid"},
+		{problem.VersionConflict, http.StatusConflict, "This version is known with other content"},
+		{problem.TooManyRequests, http.StatusTooManyRequests, "There are too many requests"},
+		{problem.Unavailable, http.StatusServiceUnavailable, "The service is not available right now"},
+		{problem.Internal, http.StatusInternalServerError, "Something went wrong on our side"},
 	}
+}
+
+func kindOf(t problem.Type) (kind, bool) {
+	for _, k := range kinds() {
+		if k.problemType == t {
+			return k, true
+		}
+	}
+	return kind{}, false
 }
 
 // document is a problem on the wire (RFC 9457).
@@ -124,10 +134,10 @@ func echoProblem(err *echo.HTTPError) *problem.Problem {
 
 // writeProblem tells a problem. A type outside the table is told as internal.
 func writeProblem(c echo.Context, p *problem.Problem) error {
-	k, ok := kinds()[p.Type]
+	k, ok := kindOf(p.Type)
 	if !ok {
 		p = problem.New(problem.Internal, internalDetail)
-		k = kinds()[problem.Internal]
+		k, _ = kindOf(p.Type)
 	}
 	doc := document{
 		Type: ProblemPath(p.Type), Title: k.title, Status: k.status, Detail: p.Detail,

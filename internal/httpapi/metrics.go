@@ -41,8 +41,8 @@ func newMetrics(pool *pgxpool.Pool, inFlight *atomic.Int64) *metrics {
 			Name: "idempotent_replays_total", Help: "Requests answered with the stored answer of their key.",
 		}),
 	}
-	for t := range kinds() {
-		m.problems.WithLabelValues(string(t)) // 0 is there from the start, so that a first one is an increase
+	for _, k := range kinds() {
+		m.problems.WithLabelValues(string(k.problemType)) // 0 is there from the start, so that a first one is an increase
 	}
 	m.registry.MustRegister(m.requests, m.duration, m.problems, m.replays,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

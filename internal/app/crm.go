@@ -1,0 +1,241 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"invoicebridge/db"
+	"invoicebridge/internal/auth"
+	"invoicebridge/internal/auth/crmstore"
+	"invoicebridge/internal/crm"
+	"invoicebridge/internal/erpapi"
+	"invoicebridge/internal/httpapi"
+	"invoicebridge/internal/jobs"
+	"invoicebridge/internal/postgres"
+)
+
+// Defaults of a CRMConfig, and limits of its settings.
+const (
+	defaultCRMShutdown = 25 * time.Second
+	minAttemptTimeout  = 100 * time.Millisecond // so that a test may lose its patience quickly
+	maxAttemptTimeout  = 2 * time.Minute
+	// stopMargin is what is left of the shutdown time for attempts that were interrupted to write their outcome.
+	stopMargin = 5 * time.Second
+	// riverMaxConns are the connections of the queue's own pool: fetching, completing, and a listener.
+	riverMaxConns = 4
+)
+
+// CRMConfig is what the CRM side needs to know. Durations and numbers that are 0 stand for their defaults.
+type CRMConfig struct {
+	Listen          string        `name:"listen" env:"CRM_LISTEN" default:"127.0.0.1:8081" help:"Address to listen on; port 0 takes a free one."`
+	DatabaseURL     string        `name:"database-url" env:"CRM_DATABASE_URL" placeholder:"URL" help:"Address of the CRM side's PostgreSQL database, such as postgres://user:secret@host/crm."`
+	MaxConns        int32         `name:"max-conns" env:"CRM_MAX_CONNS" default:"8" help:"Connections to the database for orders and deliveries; more than 16 raise the latency, not the rate."`
+	MaxInFlight     int           `name:"max-in-flight" env:"CRM_MAX_IN_FLIGHT" default:"256" help:"Requests at work or waiting at once; those above are answered 429."`
+	RequestTimeout  time.Duration `name:"request-timeout" env:"CRM_REQUEST_TIMEOUT" default:"20s" help:"Time for one request; what runs into it is answered 503."`
+	Workers         int           `name:"workers" env:"CRM_WORKERS" default:"16" help:"Deliveries at once."`
+	ERPURL          string        `name:"erp-url" env:"ERP_URL" placeholder:"URL" help:"Where the ERP's paths begin, such as https://erp.example/api."`
+	ERPTokens       []string      `name:"erp-token" env:"ERP_TOKENS" sep:";" placeholder:"TENANT=TOKEN" help:"The ERP's bearer token of a tenant; once per tenant, in the variable separated by semicolons. TENANT=@PATH reads it from a file."`
+	AttemptTimeout  time.Duration `name:"attempt-timeout" env:"ATTEMPT_TIMEOUT" default:"30s" help:"Time for one attempt at the ERP, the answer's body included."`
+	TotalTime       time.Duration `name:"total-time" env:"TOTAL_TIME" default:"24h" help:"How long after its first attempt an open operation is tried before an operator is asked."`
+	SweepInterval   time.Duration `name:"sweep-interval" env:"CRM_SWEEP_INTERVAL" default:"1m" help:"How often operations are looked for that lost their job."`
+	ShutdownTimeout time.Duration `name:"shutdown-timeout" env:"SHUTDOWN_TIMEOUT" default:"25s" help:"Time for running requests and deliveries to end after the service was told to stop."`
+
+	// BackOff is the pause between attempts; not for configuration, but for those who run the service in their
+	// own process. Zero: crm.DefaultBackOff.
+	BackOff crm.BackOff `kong:"-"`
+}
+
+// Validate checks the configuration as a whole and names each mistake with its variable.
+func (c CRMConfig) Validate() error {
+	mistakes := []error{validateDatabaseURL("CRM_DATABASE_URL", c.DatabaseURL)}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		mistakes = append(mistakes, mistake("CRM_LISTEN", "%q is no address such as 127.0.0.1:8081", c.Listen))
+	}
+	if c.MaxConns < 0 || c.MaxConns > 1000 {
+		mistakes = append(mistakes, mistake("CRM_MAX_CONNS", "%d is not from 1 to 1000", c.MaxConns))
+	}
+	if c.MaxInFlight < 0 {
+		mistakes = append(mistakes, mistake("CRM_MAX_IN_FLIGHT", "%d is not positive", c.MaxInFlight))
+	}
+	if c.Workers < 0 || c.Workers > 1000 {
+		mistakes = append(mistakes, mistake("CRM_WORKERS", "%d is not from 1 to 1000", c.Workers))
+	}
+	if c.TotalTime != 0 && c.TotalTime < time.Second {
+		mistakes = append(mistakes, mistake("TOTAL_TIME", "%s is less than a second", c.TotalTime))
+	}
+	if c.SweepInterval != 0 && c.SweepInterval < time.Second {
+		mistakes = append(mistakes, mistake("CRM_SWEEP_INTERVAL", "%s is less than a second", c.SweepInterval))
+	}
+	mistakes = append(mistakes, validateTimeout("CRM_REQUEST_TIMEOUT", c.RequestTimeout),
+		validateTimeout("SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.validateAttemptTimeout())
+	if _, err := c.erpClient(); err != nil {
+		mistakes = append(mistakes, mistake("ERP_URL", "%v", err))
+	}
+	if _, err := readERPTokens(c.ERPTokens, os.ReadFile); err != nil {
+		mistakes = append(mistakes, err)
+	}
+	return errors.Join(mistakes...)
+}
+
+func (c CRMConfig) validateAttemptTimeout() error {
+	if c.AttemptTimeout != 0 && (c.AttemptTimeout < minAttemptTimeout || c.AttemptTimeout > maxAttemptTimeout) {
+		return mistake("ATTEMPT_TIMEOUT", "%s is not from %s to %s", c.AttemptTimeout, minAttemptTimeout, maxAttemptTimeout)
+	}
+	return nil
+}
+
+func (c CRMConfig) erpClient() (*erpapi.Client, error) {
+	return erpapi.NewClient(erpapi.ClientConfig{BaseURL: c.ERPURL, AttemptTimeout: c.AttemptTimeout})
+}
+
+// CRMSchema is what the CRM side's database must look like for this program.
+func CRMSchema() postgres.Schema {
+	return postgres.Schema{Name: "crm", FS: db.CRMMigrations(), River: true, MigrateCommand: "crm-worker migrate up"}
+}
+
+// RunCRM takes orders and delivers their operations until ctx ends, and returns nil after a graceful stop. It
+// refuses to start on a schema that is older or newer than the program knows. ready, where given, is told the
+// address once requests are accepted.
+//
+// It stops in this order, all within the shutdown time: no new requests, and those at work end; no new deliveries,
+// and those at work end; those that still have not are interrupted, which leaves their operations unknown, to be
+// sent again under the same key by whoever comes next.
+func RunCRM(ctx context.Context, cfg CRMConfig, log *slog.Logger, ready func(addr string)) error {
+	if err := cfg.Validate(); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	cfg.ShutdownTimeout = orDefault(cfg.ShutdownTimeout, defaultCRMShutdown)
+	cfg.RequestTimeout = orDefault(cfg.RequestTimeout, 20*time.Second)
+	pool, err := openCRMPool(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer closePool(pool, log)
+	queuePool, err := postgres.OpenPool(ctx, postgres.PoolConfig{
+		DSN: cfg.DatabaseURL, ApplicationName: "crm-worker queue", MaxConns: riverMaxConns,
+		RuntimeParams: map[string]string{"plan_cache_mode": "force_generic_plan"}, // measured: docs/architecture.md
+	})
+	if err != nil {
+		return err
+	}
+	defer closePool(queuePool, log)
+	side, err := newCRMSide(cfg, pool, queuePool, log)
+	if err != nil {
+		return err
+	}
+	return side.run(ctx, ready)
+}
+
+func openCRMPool(ctx context.Context, cfg CRMConfig) (*pgxpool.Pool, error) {
+	pool, err := postgres.OpenPool(ctx, postgres.PoolConfig{
+		DSN: cfg.DatabaseURL, ApplicationName: "crm-worker", MaxConns: cfg.MaxConns,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := postgres.CheckSchema(ctx, pool, CRMSchema()); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
+}
+
+// crmSide is the CRM side's service, put together.
+type crmSide struct {
+	server Server
+	worker *jobs.Client
+	client *erpapi.Client
+	log    *slog.Logger
+	// shutdown is the time for everything; softStop the part of it in which running deliveries may end by themselves.
+	shutdown time.Duration
+}
+
+// newCRMSide makes the parts. The working client comes last: everything its jobs need is there by then.
+func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, log *slog.Logger) (*crmSide, error) {
+	client, err := cfg.erpClient()
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := readERPTokens(cfg.ERPTokens, os.ReadFile)
+	if err != nil {
+		return nil, err
+	}
+	inserter, err := jobs.NewInserter(pool, log)
+	if err != nil {
+		return nil, err
+	}
+	metrics := jobs.NewMetrics(pool, log)
+	stopping := new(Stopping)
+	handler, err := httpapi.NewCRM(httpapi.CRMDeps{
+		Deps: httpapi.Deps{
+			Logger: log, Tokens: auth.NewVerifier(crmstore.New(pool)), Ready: readiness(pool, CRMSchema(), stopping), Pool: pool,
+			RequestTimeout: cfg.RequestTimeout, MaxInFlight: cfg.MaxInFlight,
+		},
+		Orders:     crm.NewService(pool, inserter, crm.Options{Logger: log}),
+		Collectors: []prometheus.Collector{metrics},
+	})
+	if err != nil {
+		return nil, err
+	}
+	worker, err := jobs.NewClient(queuePool, jobs.Deps{
+		Deliverer: crm.NewDeliverer(pool, client, crm.DelivererOptions{
+			Token: tokens.of, Worker: workerName(), TotalTime: cfg.TotalTime, BackOff: cfg.BackOff, Logger: log, Observer: metrics,
+		}),
+		Inserter: inserter, Metrics: metrics, Logger: log,
+	}, jobs.Config{
+		Workers: cfg.Workers, SweepInterval: cfg.SweepInterval,
+		SoftStopTimeout: max(cfg.ShutdownTimeout/2-stopMargin, cfg.ShutdownTimeout/4),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &crmSide{
+		server: Server{
+			Name: "crm", Listen: cfg.Listen, Handler: handler, Log: log, RequestTimeout: cfg.RequestTimeout,
+			ShutdownTimeout: cfg.ShutdownTimeout / 2, Stopping: stopping,
+		},
+		worker: worker, client: client, log: log, shutdown: cfg.ShutdownTimeout,
+	}, nil
+}
+
+// run works until ctx ends. Requests get the first half of the shutdown time, deliveries the second.
+func (s *crmSide) run(ctx context.Context, ready func(addr string)) error {
+	// Not ctx: its end would stop the worker before, or beside, the server.
+	if err := s.worker.Start(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	s.server.Ready = ready
+	served := s.server.Run(ctx)
+	return errors.Join(served, s.stopWorker())
+}
+
+func (s *crmSide) stopWorker() error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.shutdown/2)
+	defer cancel()
+	defer s.client.CloseIdleConnections()
+	err := s.worker.Stop(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		// What still runs is an attempt that was committed before its request left; the next process takes it up
+		// when its lease ends.
+		s.log.Warn("deliveries still running at the end of the shutdown time are left to the next process")
+		return nil
+	}
+	return err
+}
+
+// workerName names this process in the attempts it makes.
+func workerName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
+}

@@ -1,0 +1,142 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"invoicebridge/db"
+	"invoicebridge/internal/auth"
+	"invoicebridge/internal/auth/erpstore"
+	"invoicebridge/internal/httpapi"
+	"invoicebridge/internal/invoice"
+	"invoicebridge/internal/postgres"
+)
+
+// ERPConfig is what the ERP service needs to know. Durations and numbers that are 0 stand for their defaults.
+type ERPConfig struct {
+	Listen          string        `name:"listen" env:"ERP_LISTEN" default:"127.0.0.1:8080" help:"Address to listen on; port 0 takes a free one."`
+	DatabaseURL     string        `name:"database-url" env:"ERP_DATABASE_URL" placeholder:"URL" help:"Address of the ERP's PostgreSQL database, such as postgres://user:secret@host/erp."`
+	MaxConns        int32         `name:"max-conns" env:"ERP_MAX_CONNS" default:"8" help:"Connections to the database; more than 16 raise the latency, not the rate."`
+	MaxInFlight     int           `name:"max-in-flight" env:"ERP_MAX_IN_FLIGHT" default:"256" help:"Requests at work or waiting at once; those above are answered 429."`
+	KeyRetention    time.Duration `name:"key-retention" env:"ERP_KEY_RETENTION" default:"2160h" help:"How long a used key's reservation is kept at least. The invoice remembers its key for ever."`
+	RequestTimeout  time.Duration `name:"request-timeout" env:"ERP_REQUEST_TIMEOUT" default:"20s" help:"Time for one request; what runs into it is answered 503."`
+	ShutdownTimeout time.Duration `name:"shutdown-timeout" env:"ERP_SHUTDOWN_TIMEOUT" default:"20s" help:"Time for running requests to end after the service was told to stop."`
+}
+
+// Check checks the configuration as a whole and names each mistake with its variable. It is not called Validate:
+// kong would call that by itself and stop at the first configuration with a mistake.
+func (c ERPConfig) Check() error {
+	var mistakes []error
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		mistakes = append(mistakes, mistake("ERP_LISTEN", "%q is no address such as 127.0.0.1:8080", c.Listen))
+	}
+	mistakes = append(mistakes, validateDatabaseURL("ERP_DATABASE_URL", c.DatabaseURL))
+	if c.MaxConns < 0 || c.MaxConns > 1000 {
+		mistakes = append(mistakes, mistake("ERP_MAX_CONNS", "%d is not from 1 to 1000", c.MaxConns))
+	}
+	if c.MaxInFlight < 0 {
+		mistakes = append(mistakes, mistake("ERP_MAX_IN_FLIGHT", "%d is not positive", c.MaxInFlight))
+	}
+	if c.KeyRetention != 0 && c.KeyRetention < time.Hour {
+		mistakes = append(mistakes, mistake("ERP_KEY_RETENTION", "%s is less than an hour: callers may still be trying", c.KeyRetention))
+	}
+	mistakes = append(mistakes, validateTimeout("ERP_REQUEST_TIMEOUT", c.RequestTimeout), validateTimeout("ERP_SHUTDOWN_TIMEOUT", c.ShutdownTimeout))
+	return errors.Join(mistakes...)
+}
+
+func validateTimeout(variable string, d time.Duration) error {
+	if d != 0 && (d < time.Second || d > 10*time.Minute) {
+		return mistake(variable, "%s is not from 1s to 10m", d)
+	}
+	return nil
+}
+
+func validateDatabaseURL(variable, dsn string) error {
+	if dsn == "" {
+		return mistake(variable, "is not set: say where the database is, such as postgres://user:secret@localhost:5432/name")
+	}
+	if _, err := pgxpool.ParseConfig(dsn); err != nil {
+		return mistake(variable, "%v", err) // pgx masks the password
+	}
+	return nil
+}
+
+// ERPSchema is what the ERP's database must look like for this program.
+func ERPSchema() postgres.Schema {
+	return postgres.Schema{Name: "erp", FS: db.ERPMigrations(), River: true, MigrateCommand: "erp-api migrate up"}
+}
+
+// RunERP serves the ERP until ctx ends, and returns nil after a graceful stop. It refuses to start on a schema that
+// is older or newer than the program knows. ready, where given, is told the address once requests are accepted.
+func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(addr string)) error {
+	if err := cfg.Check(); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	cfg.ShutdownTimeout = orDefault(cfg.ShutdownTimeout, 20*time.Second)
+	cfg.RequestTimeout = orDefault(cfg.RequestTimeout, 20*time.Second)
+	pool, err := postgres.OpenPool(ctx, postgres.PoolConfig{
+		DSN: cfg.DatabaseURL, ApplicationName: "erp-api", MaxConns: cfg.MaxConns,
+	})
+	if err != nil {
+		return err
+	}
+	defer closePool(pool, log)
+	if err := postgres.CheckSchema(ctx, pool, ERPSchema()); err != nil {
+		return err
+	}
+	stopping := new(Stopping)
+	handler, err := httpapi.NewERP(httpapi.ERPDeps{
+		Deps: httpapi.Deps{
+			Logger: log, Tokens: auth.NewVerifier(erpstore.New(pool)), Ready: readiness(pool, ERPSchema(), stopping), Pool: pool,
+			RequestTimeout: cfg.RequestTimeout, MaxInFlight: cfg.MaxInFlight,
+		},
+		Invoices: invoice.NewService(pool, invoice.Options{Logger: log, KeyRetention: cfg.KeyRetention}),
+	})
+	if err != nil {
+		return err
+	}
+	server := Server{
+		Name: "erp", Listen: cfg.Listen, Handler: handler, Log: log, RequestTimeout: cfg.RequestTimeout,
+		ShutdownTimeout: cfg.ShutdownTimeout, Stopping: stopping, Ready: ready,
+	}
+	return server.Run(ctx)
+}
+
+func orDefault(d, otherwise time.Duration) time.Duration {
+	if d == 0 {
+		return otherwise
+	}
+	return d
+}
+
+// readiness says whether a service may get work: it isn't stopping, and its database is there with the schema this
+// program knows.
+func readiness(pool *pgxpool.Pool, schema postgres.Schema, stopping *Stopping) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if stopping.Begun() {
+			return errors.New("the service is stopping")
+		}
+		return postgres.CheckSchema(ctx, pool, schema)
+	}
+}
+
+// closePool returns after a while in any case: a connection that somebody still holds must not keep the program
+// from ending.
+func closePool(pool *pgxpool.Pool, log *slog.Logger) {
+	done := make(chan struct{})
+	go func() {
+		pool.Close()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(5 * time.Second):
+		log.Warn("connections still in use at the end are left to the operating system")
+	}
+}

@@ -1,0 +1,134 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"invoicebridge/internal/auth"
+	"invoicebridge/internal/erpapi"
+	"invoicebridge/internal/idempotency"
+	"invoicebridge/internal/invoice"
+	"invoicebridge/internal/logctx"
+	"invoicebridge/internal/problem"
+)
+
+// Invoices is what the ERP's routes need of package invoice.
+type Invoices interface {
+	Issue(ctx context.Context, cmds []invoice.Command) []invoice.Result
+	Get(ctx context.Context, tenant string, id uuid.UUID) (document []byte, err error)
+	List(ctx context.Context, tenant string, f invoice.Filter, p invoice.Page) (documents [][]byte, next *string, err error)
+	Operation(ctx context.Context, tenant, key string) (erpapi.Operation, error)
+}
+
+// ERPDeps is what the ERP's HTTP side is made of.
+type ERPDeps struct {
+	Deps
+	Invoices Invoices
+}
+
+// NewERP makes the ERP's handler. It fails if a page or the contract can't be read.
+func NewERP(deps ERPDeps) (http.Handler, error) {
+	e := erp{server: newServer(deps.Deps), invoices: deps.Invoices}
+	pages, err := newPages(e.server, erpHome())
+	if err != nil {
+		return nil, err
+	}
+	e.routes(pages)
+	return e, nil
+}
+
+type erp struct {
+	*server
+	invoices Invoices
+}
+
+func (e erp) routes(p *pages) {
+	e.echo.POST("/v1/invoices", e.issueInvoice, e.api(auth.RoleWriter)...)
+	e.get("/v1/invoices", e.listInvoices, e.api(auth.RoleReader)...)
+	e.get("/v1/invoices/:id", e.getInvoice, e.api(auth.RoleReader)...)
+	e.get("/v1/operations/:key", e.getOperation, e.api(auth.RoleReader)...)
+	e.probes() // /healthz /readyz /metrics
+
+	e.get("/", p.home)
+	e.get("/problems", p.problems)
+	e.get("/problems/:slug", p.problem)
+	e.get("/openapi.yaml", p.contract)
+	e.get("/docs", p.docs)
+	e.get("/docs/:file", p.docsFile)
+	e.get("/static/:file", p.staticFile)
+}
+
+// issueInvoice takes the body last: who may not issue invoices, or brings no key, costs no reading.
+func (e erp) issueInvoice(c echo.Context) error {
+	who := identity(c)
+	key, err := idempotency.ParseKey(c.Request().Header.Values("Idempotency-Key"))
+	if err != nil {
+		return err
+	}
+	setContext(c, logctx.WithOperation(c.Request().Context(), key.String()))
+	body, err := readJSONBody(c, maxBody)
+	if err != nil {
+		return err
+	}
+	request, err := erpapi.DecodeInvoiceRequest(body)
+	if err != nil {
+		return err
+	}
+	results := e.invoices.Issue(c.Request().Context(), []invoice.Command{
+		{Tenant: who.Tenant, Caller: who.TokenID, Key: key, Request: request},
+	})
+	return e.tellResult(c, results[0])
+}
+
+// tellResult answers 201 with the document as stored, the first time and on replay.
+func (e erp) tellResult(c echo.Context, r invoice.Result) error {
+	header := c.Response().Header()
+	setTime(header, "Idempotency-First-Seen", r.FirstSeen)
+	setTime(header, "Idempotency-Expires", r.Expires)
+	if r.Err != nil {
+		return r.Err
+	}
+	header.Set(echo.HeaderLocation, "/v1/invoices/"+r.Answer.InvoiceID.String())
+	if r.Answer.Replayed {
+		header.Set("Idempotent-Replayed", "true")
+		e.metrics.replays.Inc()
+	}
+	return c.Blob(http.StatusCreated, echo.MIMEApplicationJSON, r.Answer.Document)
+}
+
+// setTime sets a header to an IMF-fixdate (RFC 9110, 5.6.7), in whole seconds; an unknown time sets none.
+func setTime(header http.Header, name string, t time.Time) {
+	if !t.IsZero() {
+		header.Set(name, t.UTC().Format(http.TimeFormat))
+	}
+}
+
+func (e erp) getInvoice(c echo.Context) error {
+	id, err := uuid.Parse(c.Param("id"))
+	if err != nil || id.String() != c.Param("id") { // one address for one invoice
+		return problem.New(problem.NotFound, "There is no invoice with this id.")
+	}
+	document, err := e.invoices.Get(c.Request().Context(), identity(c).Tenant, id)
+	if err != nil {
+		return err
+	}
+	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, document)
+}
+
+func (e erp) getOperation(c echo.Context) error {
+	key, err := pathParam(c, "key")
+	if err != nil {
+		return err
+	}
+	ctx := logctx.WithOperation(c.Request().Context(), key)
+	setContext(c, ctx)
+	operation, err := e.invoices.Operation(ctx, identity(c).Tenant, key)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, operation)
+}

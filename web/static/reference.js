@@ -1,0 +1,7 @@
+SwaggerUIBundle({
+  url: "/openapi.yaml",
+  domNode: document.getElementById("reference"),
+  deepLinking: true,
+  defaultModelsExpandDepth: 0,
+  validatorUrl: null,
+});
