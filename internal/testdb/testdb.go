@@ -18,6 +18,9 @@ import (
 // poolSize is enough for a test with a few racing connections; tests run in parallel on one server.
 const poolSize = 10
 
+// closeLimit is how long a test that has ended may keep connections.
+const closeLimit = 10 * time.Second
+
 // ERP returns a pool on a fresh database with the ERP's schema and River's. Both go when the test ends.
 func ERP(t testing.TB) *pgxpool.Pool {
 	t.Helper()
@@ -80,12 +83,12 @@ func open(t testing.TB, dsn string) *pgxpool.Pool {
 	if err != nil {
 		t.Fatalf("testdb: %v", err)
 	}
-	t.Cleanup(func() { closePool(t, pool) })
+	t.Cleanup(func() { closePool(t, pool, closeLimit) })
 	return pool
 }
 
 // closePool does not wait for ever for a connection the test has kept.
-func closePool(t testing.TB, pool *pgxpool.Pool) {
+func closePool(t testing.TB, pool *pgxpool.Pool, limit time.Duration) {
 	t.Helper()
 	closed := make(chan struct{})
 	go func() {
@@ -94,7 +97,7 @@ func closePool(t testing.TB, pool *pgxpool.Pool) {
 	}()
 	select {
 	case <-closed:
-	case <-time.After(10 * time.Second):
+	case <-time.After(limit):
 		t.Errorf("testdb: the test has not released %d of its connections", pool.Stat().AcquiredConns())
 	}
 }
