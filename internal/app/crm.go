@@ -27,8 +27,6 @@ const (
 	defaultCRMShutdown = 25 * time.Second
 	minAttemptTimeout  = 100 * time.Millisecond // so that a test may lose its patience quickly
 	maxAttemptTimeout  = 2 * time.Minute
-	// stopMargin is what is left of the shutdown time for attempts that were interrupted to write their outcome.
-	stopMargin = 5 * time.Second
 	// riverMaxConns are the connections of the queue's own pool: fetching, completing, and a listener.
 	riverMaxConns = 4
 )
@@ -154,9 +152,13 @@ type crmSide struct {
 	worker *jobs.Client
 	client *erpapi.Client
 	log    *slog.Logger
-	// shutdown is the time for everything; softStop the part of it in which running deliveries may end by themselves.
+	// shutdown is the time for everything that runs to end.
 	shutdown time.Duration
 }
+
+// shareOfShutdown is the part of the shutdown time that running requests get to end by themselves, and after them
+// running deliveries. What remains is for interrupted deliveries to write down that they were.
+func shareOfShutdown(all time.Duration) time.Duration { return all * 2 / 5 }
 
 // newCRMSide makes the parts. The working client comes last: everything its jobs need is there by then.
 func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, log *slog.Logger) (*crmSide, error) {
@@ -192,7 +194,7 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, log *slog.Logger) 
 		Inserter: inserter, Metrics: metrics, Logger: log,
 	}, jobs.Config{
 		Workers: cfg.Workers, SweepInterval: cfg.SweepInterval,
-		SoftStopTimeout: max(cfg.ShutdownTimeout/2-stopMargin, cfg.ShutdownTimeout/4),
+		SoftStopTimeout: shareOfShutdown(cfg.ShutdownTimeout),
 	})
 	if err != nil {
 		return nil, err
@@ -200,13 +202,13 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, log *slog.Logger) 
 	return &crmSide{
 		server: Server{
 			Name: "crm", Listen: cfg.Listen, Handler: handler, Log: log, RequestTimeout: cfg.RequestTimeout,
-			ShutdownTimeout: cfg.ShutdownTimeout / 2, Stopping: stopping,
+			ShutdownTimeout: shareOfShutdown(cfg.ShutdownTimeout), Stopping: stopping,
 		},
 		worker: worker, client: client, log: log, shutdown: cfg.ShutdownTimeout,
 	}, nil
 }
 
-// run works until ctx ends. Requests get the first half of the shutdown time, deliveries the second.
+// run works until ctx ends.
 func (s *crmSide) run(ctx context.Context, ready func(addr string)) error {
 	// Not ctx: its end would stop the worker before, or beside, the server.
 	if err := s.worker.Start(context.WithoutCancel(ctx)); err != nil {
@@ -218,7 +220,7 @@ func (s *crmSide) run(ctx context.Context, ready func(addr string)) error {
 }
 
 func (s *crmSide) stopWorker() error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.shutdown/2)
+	ctx, cancel := context.WithTimeout(context.Background(), s.shutdown-shareOfShutdown(s.shutdown))
 	defer cancel()
 	defer s.client.CloseIdleConnections()
 	err := s.worker.Stop(ctx)
