@@ -72,39 +72,6 @@ func readRows(rows *csvRows, layout *layout, o Options) (*File, error) {
 	return file, nil
 }
 
-func (o CSVOptions) withDefaults(source string) CSVOptions {
-	if o.Delimiter == 0 {
-		o.Delimiter = ','
-	}
-	if o.Decimal == 0 {
-		o.Decimal = '.'
-	}
-	constants := map[string]string{}
-	if source != "" {
-		constants[colSource.String()] = source
-	}
-	for name, value := range o.Constants {
-		constants[name] = value
-	}
-	o.Constants = constants
-	return o
-}
-
-func (o CSVOptions) check() error {
-	if o.Decimal != '.' && o.Decimal != ',' {
-		return fmt.Errorf("the decimal mark is '.' or ',', not %q", o.Decimal)
-	}
-	if strings.ContainsRune("\"\r\n'=+-", o.Delimiter) {
-		return fmt.Errorf("%q cannot be a delimiter", o.Delimiter)
-	}
-	for from, to := range o.Rename {
-		if _, err := findPlace(to, nil); err != nil {
-			return fmt.Errorf("the name for column %q: %w", from, err)
-		}
-	}
-	return nil
-}
-
 func newCSVRows(text io.Reader, o Options) (*csvRows, error) {
 	budget := &budgetReader{src: text, budget: int64(o.MaxRowBytes) + csvBuffer}
 	head := bufio.NewReader(budget)
@@ -116,34 +83,6 @@ func newCSVRows(text io.Reader, o Options) (*csvRows, error) {
 	r.Comma = o.CSV.Delimiter
 	r.ReuseRecord = true
 	return &csvRows{csv: r, budget: budget, maxRow: o.MaxRowBytes, skipped: skipped, next: skipped + 1}, nil
-}
-
-// skipSep takes the line "sep=;" off, by which some programs tell spreadsheets the delimiter. It never decides: it
-// has to agree with what was declared.
-func skipSep(head *bufio.Reader, delimiter rune) (lines int, err error) {
-	const longest = len("\"sep=\u20AC\"\r\n")
-	start, err := head.Peek(longest)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return 0, fmt.Errorf("read: %w", err)
-	}
-	first, _, whole := strings.Cut(string(start), "\n")
-	said, is := strings.CutPrefix(strings.ToLower(strings.Trim(first, "\"\r")), "sep=")
-	if !is || !whole {
-		return 0, nil
-	}
-	if said != string(delimiter) {
-		return 0, refuseFile(1, "the file says its delimiter is %q, but %s was declared: looks like --delimiter %s",
-			said, flagText(delimiter), flagText(firstRune(said)))
-	}
-	_, err = head.Discard(len(first) + 1)
-	return 1, err
-}
-
-func firstRune(s string) rune {
-	for _, r := range s {
-		return r
-	}
-	return ','
 }
 
 // read gives the next row and the line where it begins. io.EOF ends the file; csv.ErrFieldCount comes with the row;

@@ -101,11 +101,3 @@ func looksWrong(record []string, line int, delimiter rune) error {
 	}
 	return nil
 }
-
-// flagText is how a delimiter is given on the command line.
-func flagText(delimiter rune) string {
-	if delimiter == '\t' {
-		return "tab"
-	}
-	return "'" + string(delimiter) + "'"
-}

@@ -301,3 +301,20 @@ func TestFormatIsToldByTheExtensionOrAskedFor(t *testing.T) {
 		}
 	}
 }
+
+func TestADialectIsWrittenAsPeopleWriteIt(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[[2]string]orderfile.CSVOptions{
+		{";", ","}: {Delimiter: ';', Decimal: ','}, {"tab", "."}: {Delimiter: '\t', Decimal: '.'}, {`\t`, "."}: {Delimiter: '\t', Decimal: '.'},
+	} {
+		got, err := orderfile.ParseDialect(given[0], given[1])
+		if err != nil || got.Delimiter != want.Delimiter || got.Decimal != want.Decimal {
+			t.Errorf("%q: %+v, %v", given, got, err)
+		}
+	}
+	for _, wrong := range [][2]string{{"", "."}, {";;", "."}, {"\"", "."}, {"\n", "."}, {"=", "."}, {",", ""}, {",", "'"}, {"\xff", "."}} {
+		if got, err := orderfile.ParseDialect(wrong[0], wrong[1]); err == nil {
+			t.Errorf("%q was taken as %+v", wrong, got)
+		}
+	}
+}
