@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// errInterrupted says that somebody ended the program from outside.
+var errInterrupted = errors.New("interrupted")
+
+// run is the whole program. It returns when ctx ends, with --once after the demo, or when a part of it fails. Ended
+// from outside it returns nil, except with --once before the figures are known.
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
+	s, err := parse(args, getenv, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	if err := checkPorts(ctx, s); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.DataDir, 0o755); err != nil { // the embedded server's user has to pass
+		return fmt.Errorf("make the data folder: %w", err)
+	}
+	log, closeLog, err := openLog(s, stderr)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	d := demo{settings: s, out: stdout, log: log, parts: &parts{fail: fail}}
+	err = d.run(ctx)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause // a part that failed; what followed from it is no news
+	} else if errors.Is(err, context.Canceled) {
+		err = d.interrupted()
+	}
+	return errors.Join(err, d.parts.stopAll())
+}
+
+// demo is one run of the program.
+type demo struct {
+	settings settings
+	out      io.Writer
+	log      *slog.Logger
+	parts    *parts
+
+	tokens   tokens
+	erp, crm *pgxpool.Pool // for counting; the services have their own
+	services services
+}
+
+func (d *demo) run(ctx context.Context) error {
+	if err := d.start(ctx); err != nil {
+		return err
+	}
+	d.sayWhere()
+	if err := d.importOrders(ctx); err != nil {
+		return err
+	}
+	if err := d.finish(ctx); err != nil || d.settings.Once {
+		return err
+	}
+	d.sayHow()
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// start brings everything up: databases, tokens, services. What it started is stopped by the parts.
+func (d *demo) start(ctx context.Context) error {
+	dbs, err := openDatabases(ctx, d.settings, d.log)
+	if dbs.embedded != nil {
+		d.parts.onStop(dbs.embedded.Stop)
+	}
+	if err != nil {
+		return err
+	}
+	if dbs.embedded != nil {
+		go d.watch(ctx, dbs)
+	}
+	if d.erp, err = openPool(ctx, dbs.erp); err != nil {
+		return err
+	}
+	d.parts.onStop(func(context.Context) error { d.erp.Close(); return nil })
+	if d.crm, err = openPool(ctx, dbs.crm); err != nil {
+		return err
+	}
+	d.parts.onStop(func(context.Context) error { d.crm.Close(); return nil })
+	if d.tokens, err = ensureTokens(ctx, filepath.Join(d.settings.DataDir, "demo-tokens"), d.erp, d.crm); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "Data    %s\n", dbs)
+	return d.startServices(ctx, dbs)
+}
+
+// watch ends the program if its database server ends first.
+func (d *demo) watch(ctx context.Context, dbs databases) {
+	select {
+	case <-dbs.embedded.Exited():
+		d.parts.fail(fmt.Errorf("the embedded PostgreSQL ended by itself; see server.log in %s", dbs.embedded.Dir()))
+	case <-ctx.Done():
+	}
+}
+
+// finish waits for the operations, and tells the figures. The error says what is wrong with them.
+func (d *demo) finish(ctx context.Context) error {
+	open, err := newProgress(d.out).settle(ctx, d.crm, d.services.wire, d.settings.SettleTimeout)
+	if err != nil {
+		return err
+	}
+	f, examples, err := count(ctx, d.erp, d.crm, d.services.wire())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(d.out)
+	if err := errors.Join(f.print(d.out), d.printJSON(f)); err != nil {
+		return fmt.Errorf("print the figures: %w", err)
+	}
+	err = f.verdict(examples)
+	if open > 0 {
+		err = errors.Join(fmt.Errorf("%d operations are still open after %s: run again to go on with them, or give them more "+
+			"time with --settle-timeout", open, d.settings.SettleTimeout), err)
+	}
+	return err
+}
+
+// printJSON is the last thing on stdout with --once; a person who stays gets more to read instead.
+func (d *demo) printJSON(f figures) error {
+	if !d.settings.Once {
+		return nil
+	}
+	fmt.Fprintln(d.out)
+	return f.printJSON(d.out)
+}
+
+func (d *demo) interrupted() error {
+	if d.settings.Once {
+		return errInterrupted
+	}
+	fmt.Fprintln(d.out, "\nStopping. What is open goes on with the next run.")
+	return nil
+}
