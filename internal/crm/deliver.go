@@ -242,7 +242,7 @@ func (d *Deliverer) endParams(a *attempt) crmdb.DeliveryEndParams {
 		params.Waits = 1
 	}
 	if a.exchange.Status != 0 {
-		status := int32(a.exchange.Status) //nolint:gosec // three digits
+		status := int32(a.exchange.Status)
 		params.HttpStatus = &status
 	}
 	if inv := a.decision.Invoice; inv != nil {

@@ -134,8 +134,17 @@ type call struct {
 }
 
 func (c *Client) call(ctx context.Context, want call) Exchange {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	x := c.exchange(limited, want)
+	if x.Err != nil && ctx.Err() != nil && !errors.Is(x.Err, ctx.Err()) {
+		// net/http tells the cause with which ctx ended; that it was ended is what matters to callers.
+		x.Err = fmt.Errorf("%w: %w", ctx.Err(), x.Err)
+	}
+	return x
+}
+
+func (c *Client) exchange(ctx context.Context, want call) Exchange {
 	var x Exchange
 	// A connection is handed out after dialling and the TLS handshake: before that nothing was sent. What happens
 	// after it counts as sent, also where the connection was already dead: that costs a repeat, never a duplicate.

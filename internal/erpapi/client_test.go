@@ -173,6 +173,20 @@ func TestWhatWasNeverSentIsToldApartFromWhatWasLost(t *testing.T) {
 	}
 }
 
+func TestAnInterruptionIsToldWhateverItsCause(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		cancel(errors.New("shutting down"))
+		<-r.Context().Done()
+	})
+	x := newClient(t, erpapi.ClientConfig{BaseURL: s.URL}).CreateInvoice(ctx, testToken, testKey, []byte(testBody))
+	if !x.SendingBegan || !errors.Is(x.Err, context.Canceled) {
+		t.Errorf("exchange is %+v", x)
+	}
+}
+
 func TestTheTimeLimitCoversTheBody(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -49,19 +49,36 @@ type Client struct{ river *river.Client[pgx.Tx] }
 // NewClient makes a Client that works nothing until Start. The pool should belong to it alone and have
 // plan_cache_mode=force_generic_plan among its RuntimeParams (DESIGN 9).
 func NewClient(pool *pgxpool.Pool, deps Deps, cfg Config) (*Client, error) {
-	cfg = cfg.withDefaults()
-	deps.Logger = logger(deps.Logger)
+	config, err := riverConfig(pool, deps, cfg, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	return newClient(pool, config)
+}
+
+func newClient(pool *pgxpool.Pool, config *river.Config) (*Client, error) {
+	client, err := river.NewClient(newKeepingDriver(pool), config)
+	if err != nil {
+		return nil, fmt.Errorf("make the working River client: %w", err)
+	}
+	return &Client{river: client}, nil
+}
+
+// riverConfig sets River. now must be the clock that River itself reads.
+func riverConfig(pool *pgxpool.Pool, deps Deps, cfg Config, now func() time.Time) (*river.Config, error) {
+	cfg, deps.Logger = cfg.withDefaults(), logger(deps.Logger)
 	jobTimeout := deps.Deliverer.Lease() + jobMargin
 	rescueAfter := jobTimeout + rescueMargin
 	if rescueAfter > rescueLimit {
-		return nil, fmt.Errorf("the ERP's time limit per attempt is too long: jobs of a dead process would be taken up only after %v, more than %v", rescueAfter, rescueLimit)
+		return nil, fmt.Errorf("the time limit per attempt is too long: jobs of a dead process would be taken up only after %v, more than %v",
+			rescueAfter, rescueLimit)
 	}
 	workers := river.NewWorkers()
-	river.AddWorker(workers, &DeliverWorker{deliverer: deps.Deliverer, now: time.Now})
+	river.AddWorker(workers, &DeliverWorker{deliverer: deps.Deliverer, now: now})
 	river.AddWorker(workers, &SweepWorker{deps: deps, sweeper: crm.NewSweeper(pool, deps.Inserter, crm.SweeperOptions{
 		JobKind: DeliverKind, JobTimeout: jobTimeout, Margin: cfg.SweepMargin,
 	})})
-	client, err := river.NewClient(newKeepingDriver(pool), &river.Config{
+	return &river.Config{
 		CompletedJobRetentionPeriod: cfg.CompletedRetention,
 		FetchCooldown:               workCooldown,
 		FetchOnlyKnownKinds:         true, // a newer binary's jobs are left to it
@@ -77,11 +94,7 @@ func NewClient(pool *pgxpool.Pool, deps Deps, cfg Config) (*Client, error) {
 		RetryPolicy:          newRetryPolicy(),
 		SoftStopTimeout:      cfg.SoftStopTimeout,
 		Workers:              workers,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make the working River client: %w", err)
-	}
-	return &Client{river: client}, nil
+	}, nil
 }
 
 // Start begins to work jobs and returns. When ctx ends, the Client stops as by Stop.
