@@ -20,8 +20,6 @@ type position struct {
 const (
 	cursorVersion = 1
 	cursorLength  = 1 + 8 + 16
-
-	lastStorableYear = 294275 // PostgreSQL's timestamptz ends in the next one
 )
 
 // cursorEncoding is strict: one position has one cursor.
@@ -40,13 +38,14 @@ func parseCursor(cursor string) (position, error) {
 	if err != nil || len(raw) != cursorLength || raw[0] != cursorVersion {
 		return position{}, badCursor()
 	}
-	micros := int64(binary.BigEndian.Uint64(raw[1:9]))
-	p := position{createdAt: time.UnixMicro(micros).UTC(), id: uuid.UUID(raw[9:])}
-	if year := p.createdAt.Year(); year < 1 || year > lastStorableYear {
+	p := position{createdAt: microTime(int64(binary.BigEndian.Uint64(raw[1:9]))), id: uuid.UUID(raw[9:])}
+	if p.createdAt.Year() < 1 { // below lie years that timestamptz can't hold; above, microseconds end first
 		return position{}, badCursor()
 	}
 	return p, nil
 }
+
+func microTime(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 
 func badCursor() error {
 	return problem.New(problem.MalformedRequest,
