@@ -59,8 +59,9 @@ const (
 // Sent is what is known after one attempt to send a Submission.
 type Sent struct {
 	Outcome Outcome
-	// NotApplied: proven that this request had no effect at the target and will have none. Sending again is safe without
-	// asking. While it is false and the Outcome is not a success, what has become of the request is open.
+	// NotApplied: proven that this request had no effect at the target and will have none. It speaks of this request only:
+	// doubt that an earlier one left remains. Without such doubt, sending again is safe without asking. While it is
+	// false and the Outcome is not a success, what has become of the request is open.
 	NotApplied bool
 	// Reference is the target's reference of the registration (the authority's number, the voucher).
 	Reference string
