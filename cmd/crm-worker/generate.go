@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"invoicebridge/internal/app"
 	"invoicebridge/internal/crm"
 	"invoicebridge/internal/orderfile"
 	"invoicebridge/internal/ordergen"
@@ -57,16 +58,16 @@ func (c *GenerateCmd) Validate() error {
 }
 
 // Run makes the orders and stores them, or writes them to a file.
-func (c *GenerateCmd) Run(ctx context.Context, log *slog.Logger) error {
+func (c *GenerateCmd) Run(ctx context.Context, log *slog.Logger, env *app.AdminEnv) error {
 	if c.Out != "" {
-		return c.write(os.Stdout)
+		return c.write(env.Stdout)
 	}
 	service, closing, err := openService(ctx, c.DatabaseURL, log)
 	if err != nil {
 		return err
 	}
 	defer closing()
-	return c.submit(ctx, service, os.Stdout, os.Stderr)
+	return c.submit(ctx, service, env.Stdout, os.Stderr)
 }
 
 func (c *GenerateCmd) generator() (*ordergen.Generator, error) {

@@ -64,7 +64,7 @@ func (c *ImportCmd) Validate() error {
 }
 
 // Run imports the files one after the other. It fails if anything of any file was not taken; what is stored, is told.
-func (c *ImportCmd) Run(ctx context.Context, log *slog.Logger) error {
+func (c *ImportCmd) Run(ctx context.Context, log *slog.Logger, env *app.AdminEnv) error {
 	var submitter orderfile.Submitter
 	if !c.DryRun {
 		service, closing, err := openService(ctx, c.DatabaseURL, log)
@@ -74,7 +74,7 @@ func (c *ImportCmd) Run(ctx context.Context, log *slog.Logger) error {
 		defer closing()
 		submitter = service
 	}
-	return c.run(ctx, submitter, os.Stdin, os.Stdout, os.Stderr)
+	return c.run(ctx, submitter, os.Stdin, env.Stdout, os.Stderr)
 }
 
 // openService gives a service that stores orders and jobs, for programs that end soon.

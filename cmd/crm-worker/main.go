@@ -34,6 +34,8 @@ type commands struct {
 	Serve      serve               `cmd:"" help:"Take orders over HTTP and deliver their operations."`
 	Orders     ordersCommands      `cmd:"" help:"Look at orders."`
 	Operations operationsCommands  `cmd:"" help:"Look at operations."`
+	Import     ImportCmd           `cmd:"" help:"Take orders from files."`
+	Generate   GenerateCmd         `cmd:"" help:"Make up orders, for trying and for load."`
 	Migrate    app.MigrateCommands `cmd:"" help:"Bring the database's schema up to date, or show it."`
 	Tenant     app.TenantCommands  `cmd:"" help:"Make and list tenants."`
 	Token      app.TokenCommands   `cmd:"" help:"Make, list and revoke bearer tokens."`
