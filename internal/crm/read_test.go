@@ -17,7 +17,7 @@ func TestOrderIsReadWithAllOperationsItEverLedTo(t *testing.T) {
 	s.succeed(sent)
 	o := anOrder("SO-1", "10.00").inParts(1)
 	o.Invoices[1].Role = ""
-	s.takes(o, OutcomeChanged) // an advance more
+	s.takes(o, OutcomeChanged)                        // an advance more
 	s.takes(anOrder("SO-1", "10.00"), OutcomeChanged) // the advance is cancelled
 	got, err := s.GetOrder(t.Context(), testTenant, "crm-1\u00a0", " SO-1")
 	if err != nil {

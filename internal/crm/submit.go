@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"invoicebridge/internal/crmdb"
+	"invoicebridge/internal/logctx"
 	"invoicebridge/internal/problem"
 )
 
@@ -44,7 +46,7 @@ func (s *Service) Submit(ctx context.Context, tenant string, channel Channel, or
 		case try == submitTries:
 			return nil, errors.Join(errKeepsBreaking(), fmt.Errorf("submit %d orders, try %d: %w", len(orders), try, err))
 		}
-		s.log.InfoContext(ctx, "submit is run again", "tenant", tenant, "orders", len(orders), "try", try, "error", err)
+		s.log.InfoContext(ctx, "submit is run again", logctx.TenantKey, tenant, "orders", len(orders), "try", try, "error", err)
 	}
 }
 
@@ -121,15 +123,22 @@ func keepRefusedOnly(submissions []Submission) {
 	}
 }
 
+// logSubmissions tells what became of each operation; only what a person has to see is told at every level.
 func (s *Service) logSubmissions(ctx context.Context, tenant string, channel Channel, submissions []Submission) {
 	for _, sub := range submissions {
-		for _, op := range sub.Operations {
-			s.log.DebugContext(ctx, "order submitted", "tenant", tenant, "channel", channel, "source", sub.Source,
-				"order", sub.Order, "version", sub.Version, "outcome", sub.Outcome, "key", op.Key, "status", op.Status)
-		}
+		level := slog.LevelDebug
 		if sub.Outcome == OutcomeChangedAfterDelivery {
-			s.log.WarnContext(ctx, "order changed after delivery", "tenant", tenant, "channel", channel,
-				"source", sub.Source, "order", sub.Order, "version", sub.Version, "detail", sub.Detail)
+			level = slog.LevelWarn
+		}
+		if !s.log.Enabled(ctx, level) {
+			continue
+		}
+		for _, op := range sub.Operations {
+			s.log.LogAttrs(ctx, level, "order submitted", slog.String(logctx.TenantKey, tenant),
+				slog.String(logctx.OperationKeyKey, op.Key), slog.String("channel", string(channel)),
+				slog.String("source", sub.Source), slog.String("order", sub.Order), slog.Int64("version", sub.Version),
+				slog.String("outcome", string(sub.Outcome)), slog.String("detail", sub.Detail),
+				slog.String("status", string(op.Status)))
 		}
 	}
 }
