@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"invoicebridge/internal/crmdb"
 )
 
 // errInterrupted says that somebody ended the program from outside.
@@ -98,7 +100,23 @@ func (d *demo) start(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(d.out, "Data    %s\n", dbs)
+	if err := d.sayCutOff(ctx); err != nil {
+		return err
+	}
 	return d.startServices(ctx, dbs)
+}
+
+// sayCutOff tells what an earlier run left half done. Nobody may send such a request again before its lease is over.
+func (d *demo) sayCutOff(ctx context.Context) error {
+	totals, err := crmdb.New(d.crm).DemoTotals(ctx, demoTenant)
+	if err != nil {
+		return fmt.Errorf("ask what an earlier run left: %w", err)
+	}
+	if totals.Processing > 0 {
+		fmt.Fprintf(d.out, "        %d operations were on their way when an earlier run was killed: they go on about a minute after that\n",
+			totals.Processing)
+	}
+	return nil
 }
 
 // watch ends the program if its database server ends first.

@@ -24,6 +24,7 @@ type progress struct {
 	out      io.Writer
 	live     bool
 	nextLine time.Time
+	lastLine string
 }
 
 func newProgress(out io.Writer) *progress {
@@ -32,13 +33,13 @@ func newProgress(out io.Writer) *progress {
 }
 
 func (p *progress) show(totals crmdb.DemoTotalsRow, wire faultproxy.Stats) {
-	line := fmt.Sprintf("%d of %d operations settled, %d requests, %d answers lost, %d replays",
-		totals.Operations-totals.Open, totals.Operations, wire.Requests, wire.AnswersLost, wire.Replays)
+	line := fmt.Sprintf("%d of %d operations settled (%d failed), %d requests, %d answers lost, %d replays",
+		totals.Operations-totals.Open, totals.Operations, totals.Failed, wire.Requests, wire.AnswersLost, wire.Replays)
 	switch now := time.Now(); {
 	case p.live:
 		fmt.Fprintf(p.out, "\r\x1b[K%s", line)
-	case now.After(p.nextLine):
-		p.nextLine = now.Add(plainInterval)
+	case now.After(p.nextLine) && line != p.lastLine:
+		p.nextLine, p.lastLine = now.Add(plainInterval), line
 		fmt.Fprintln(p.out, line)
 	}
 }

@@ -12,13 +12,11 @@ import (
 )
 
 const demoTotals = `-- name: DemoTotals :one
-
 SELECT (SELECT count(*) FROM orders o WHERE o.tenant_id = $1) AS orders,
        count(*) AS operations,
        count(*) FILTER (WHERE status IN ('pending', 'processing', 'unknown')) AS open,
-       count(*) FILTER (WHERE status = 'succeeded') AS succeeded,
-       count(*) FILTER (WHERE status = 'failed') AS failed,
-       count(*) FILTER (WHERE flagged_at IS NOT NULL AND finished_at IS NULL) AS flagged
+       count(*) FILTER (WHERE status = 'processing') AS processing,
+       count(*) FILTER (WHERE status = 'failed') AS failed
 FROM operations
 WHERE tenant_id = $1
 `
@@ -27,12 +25,11 @@ type DemoTotalsRow struct {
 	Orders     int64
 	Operations int64
 	Open       int64
-	Succeeded  int64
+	Processing int64
 	Failed     int64
-	Flagged    int64
 }
 
-// What cmd/bridge counts and compares. The other side of each comparison is db/queries/erp/demo.sql: no query
+// What cmd/bridge asks the CRM side, to count and to compare with the answers of db/queries/erp/demo.sql. No query
 // joins the two databases.
 func (q *Queries) DemoTotals(ctx context.Context, tenantID string) (DemoTotalsRow, error) {
 	row := q.db.QueryRow(ctx, demoTotals, tenantID)
@@ -41,9 +38,8 @@ func (q *Queries) DemoTotals(ctx context.Context, tenantID string) (DemoTotalsRo
 		&i.Orders,
 		&i.Operations,
 		&i.Open,
-		&i.Succeeded,
+		&i.Processing,
 		&i.Failed,
-		&i.Flagged,
 	)
 	return i, err
 }
@@ -68,7 +64,7 @@ type DemoWantedListRow struct {
 	Detail   string
 }
 
-// An operation is wanted unless it was cancelled or another took its place.
+// The operations that should have an invoice, a page at a time: all but those cancelled, or replaced by a revision.
 func (q *Queries) DemoWantedList(ctx context.Context, tenantID string, afterID uuid.UUID, pageSize int32) ([]DemoWantedListRow, error) {
 	rows, err := q.db.Query(ctx, demoWantedList, tenantID, afterID, pageSize)
 	if err != nil {

@@ -75,13 +75,12 @@ func (q *Queries) DemoInvoicedList(ctx context.Context, arg DemoInvoicedListPara
 }
 
 const demoTotals = `-- name: DemoTotals :one
-
 SELECT count(*) AS invoices
 FROM invoices
 WHERE tenant_id = $1
 `
 
-// What cmd/bridge counts and compares. The other side of each comparison is db/queries/crm/demo.sql: no query
+// What cmd/bridge asks the ERP side, to count and to compare with the answers of db/queries/crm/demo.sql. No query
 // joins the two databases.
 func (q *Queries) DemoTotals(ctx context.Context, tenantID string) (int64, error) {
 	row := q.db.QueryRow(ctx, demoTotals, tenantID)

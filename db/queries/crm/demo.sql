@@ -4,7 +4,7 @@
 SELECT (SELECT count(*) FROM orders o WHERE o.tenant_id = @tenant_id) AS orders,
        count(*) AS operations,
        count(*) FILTER (WHERE status IN ('pending', 'processing', 'unknown')) AS open,
-       count(*) FILTER (WHERE status = 'succeeded') AS succeeded,
+       count(*) FILTER (WHERE status = 'processing') AS processing,
        count(*) FILTER (WHERE status = 'failed') AS failed
 FROM operations
 WHERE tenant_id = @tenant_id;
