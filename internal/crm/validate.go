@@ -2,29 +2,35 @@ package crm
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/problem"
 )
 
-// Limits of an order's ids, in characters. They keep the ids within what an index can hold.
+// Limits of what tells things apart: the contract's. Lengths are in characters.
 const (
-	maxSourceLength    = 100
-	maxOrderLength     = 200
+	maxSourceLength    = 64
+	maxOrderLength     = 128
+	maxCorrectsLength  = 64
 	maxMessageIDLength = 255
-	maxSequence        = math.MaxInt32
+	maxSequence        = 999_999
 )
+
+// maxFindings bounds what is told of an order that is wrong in every line.
+const maxFindings = 100
 
 // findings collects what is wrong with one order.
 type findings []problem.FieldError
 
 func (f *findings) add(pointer, format string, args ...any) {
-	*f = append(*f, problem.FieldError{Pointer: pointer, Detail: fmt.Sprintf(format, args...)})
+	if len(*f) < maxFindings {
+		*f = append(*f, problem.FieldError{Pointer: pointer, Detail: fmt.Sprintf(format, args...)})
+	}
 }
 
 // validate says what this side can know to be wrong with a normalised order: what is missing, what contradicts
@@ -108,9 +114,13 @@ func (f *findings) role(w wantedInvoice) {
 	case w.Role == erpapi.RoleFinal && seq != 1:
 		f.add(w.pointer+"/sequence", "an order has one final invoice; its sequence is 1")
 	}
-	if w.Role.Corrects() && w.Corrects == "" {
+	switch {
+	case w.Role.Corrects() && w.Corrects == "":
 		f.add(w.pointer+"/corrects", "a %s names the invoice it corrects", w.Role)
+	case !w.Role.Corrects() && w.Corrects != "":
+		f.add(w.pointer+"/corrects", "a %s corrects no invoice", w.Role)
 	}
+	f.text(w.pointer+"/corrects", w.Corrects, maxCorrectsLength)
 }
 
 func (f *findings) line(at string, l *erpapi.Line) {
@@ -126,13 +136,13 @@ func (f *findings) id(at, text string, most int) {
 	f.text(at, text, most)
 }
 
-// text refuses what a text column or an index can't hold.
+// text refuses what nobody can tell apart by looking, and what a text column or an index can't hold.
 func (f *findings) text(at, text string, most int) {
 	switch {
 	case !utf8.ValidString(text):
 		f.add(at, "is not UTF-8")
-	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		f.add(at, "must not contain control characters")
+	case strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }):
+		f.add(at, "must have only visible characters")
 	case utf8.RuneCountInString(text) > most:
 		f.add(at, "has more than %d characters", most)
 	}
