@@ -21,7 +21,7 @@ const (
 	keyPatience = 2 * time.Second
 	// lockPatience is how long a request waits for its order and for its series' counter.
 	lockPatience = 10 * time.Second
-	// groupPatience is how long a group waits for the key or the order of one member, before they go one by one.
+	// groupPatience is how long a group waits for the key or the order of one member before that one is put off.
 	groupPatience = 50 * time.Millisecond
 	// retryAfter is what a caller is told to wait where it is worth coming again.
 	retryAfter = time.Second
@@ -30,9 +30,9 @@ const (
 // Issue issues the invoices that the commands ask for and gives one Result for each, in their order.
 //
 // A Result without Err is committed. A command that is refused (by any problem) has stored nothing and taken no
-// number. What happens to one command is told in its Result alone: none fails or blocks another. Commands that can
-// go together go in one transaction; those that share a key or an order go one after the other. If ctx ends, what is
-// not committed is rolled back.
+// number. What happens to one command is told in its Result alone: none fails another. Commands that can go together
+// go in one transaction; those that share a key or an order go one after the other; one that has to wait for others
+// goes last. If ctx ends, what is not committed is rolled back.
 //
 // A Result with problem unavailable may be committed nevertheless, if the connection broke during COMMIT. The same
 // command again tells.
@@ -42,7 +42,10 @@ func (s *Service) Issue(ctx context.Context, cmds []Command) []Result {
 		members[i] = newMember(cmd)
 	}
 	for _, round := range rounds(members) {
-		s.settle(ctx, round)
+		together := len(round) > 1
+		for _, m := range s.settle(ctx, round, together) {
+			s.settle(ctx, []*member{m}, false)
+		}
 	}
 	results := make([]Result, len(members))
 	for i, m := range members {
@@ -51,47 +54,50 @@ func (s *Service) Issue(ctx context.Context, cmds []Command) []Result {
 	return results
 }
 
-// settle gives every member of a round its result.
+// settle gives the members of a round their results. In a hurry it waits for no key and no order longer than
+// groupPatience, and gives back, unsettled, the members that would have to; otherwise it gives back none.
 //
 // The unique constraints decide what exists once. Their violation aborts the transaction; what is stored then shows
 // in the look-up of the next try, which answers. So every try is the whole transaction with the look-up before it, and
 // none trusts that what was not there a moment ago still isn't.
-func (s *Service) settle(ctx context.Context, round []*member) {
+func (s *Service) settle(ctx context.Context, round []*member, hurry bool) (blocked []*member) {
 	var err error
 	for range maxTries {
 		if round, err = s.lookUp(ctx, round); err == nil && len(round) > 0 {
-			err = s.commit(ctx, round)
+			err = s.commit(ctx, round, hurry)
 		}
 		var refused refusals
 		switch what := failureOf(err); {
 		case err == nil:
-			return
+			return nil
 		case errors.As(err, &refused):
 			if round = refuse(round, refused); len(round) == 0 {
-				return
+				return nil
 			}
 		case what == failureSettled, what == failureRetry && len(round) == 1:
 			// Again, from the look-up on.
 		case len(round) > 1 && what.mayBeOfOneMember():
-			s.settleOneByOne(ctx, round)
-			return
+			return s.settleOneByOne(ctx, round, hurry)
+		case hurry && (what == failureInProgress || what == failureBlocked):
+			return round
 		default:
 			s.fail(ctx, round, err)
-			return
+			return nil
 		}
 	}
 	if len(round) > 1 {
-		s.settleOneByOne(ctx, round)
-		return
+		return s.settleOneByOne(ctx, round, hurry)
 	}
 	s.fail(ctx, round, err)
+	return nil
 }
 
 // settleOneByOne keeps what is wrong with one member, or blocks it, from its neighbours.
-func (s *Service) settleOneByOne(ctx context.Context, round []*member) {
+func (s *Service) settleOneByOne(ctx context.Context, round []*member, hurry bool) (blocked []*member) {
 	for _, m := range round {
-		s.settle(ctx, []*member{m})
+		blocked = append(blocked, s.settle(ctx, []*member{m}, hurry)...)
 	}
+	return blocked
 }
 
 // refuse settles the refused members and gives the others.
@@ -133,13 +139,14 @@ func unavailable() *problem.Problem {
 // commit issues the invoices of a round in one transaction. On any error nothing is stored and no number is taken.
 //
 // Locks are taken in one order everywhere: keys, orders, counters, each sorted. After that nothing waits.
-func (s *Service) commit(ctx context.Context, round []*member) error {
+func (s *Service) commit(ctx context.Context, round []*member, hurry bool) error {
 	var times idempotency.Times
+	patience := s.patienceOf(round, hurry)
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
-		if times, err = s.reserve(ctx, tx, round); err != nil {
+		if times, err = s.reserve(ctx, tx, round, patience.key); err != nil {
 			return err
 		}
-		if err := addToOrders(ctx, tx, round, orderPatience(round)); err != nil {
+		if err := addToOrders(ctx, tx, round, patience.order); err != nil {
 			return err
 		}
 		if err := takeNumbers(ctx, tx, round, lockPatience); err != nil {
@@ -157,31 +164,34 @@ func (s *Service) commit(ctx context.Context, round []*member) error {
 	return nil
 }
 
-// reserve reserves the round's keys. What a member has waited in a group counts towards its patience.
-func (s *Service) reserve(ctx context.Context, tx pgx.Tx, round []*member) (idempotency.Times, error) {
+// patience is how long a transaction waits for a lock that another one holds.
+type patience struct{ key, order time.Duration }
+
+// patienceOf counts what a member has waited for its key in a hurry towards its keyPatience.
+func (s *Service) patienceOf(round []*member, hurry bool) patience {
 	now := s.now()
-	claims := make([]idempotency.Claim, len(round))
-	for i, m := range round {
+	p := patience{key: keyPatience, order: lockPatience}
+	for _, m := range round {
 		if m.giveUpAt.IsZero() {
 			m.giveUpAt = now.Add(keyPatience)
 		}
+		p.key = min(p.key, m.giveUpAt.Sub(now))
+	}
+	if hurry {
+		p = patience{key: groupPatience, order: groupPatience}
+	}
+	return p
+}
+
+func (s *Service) reserve(ctx context.Context, tx pgx.Tx, round []*member, patience time.Duration) (idempotency.Times, error) {
+	claims := make([]idempotency.Claim, len(round))
+	for i, m := range round {
 		var err error
 		if m.id, err = uuid.NewV7(); err != nil {
 			return idempotency.Times{}, fmt.Errorf("make invoice id: %w", err)
 		}
 		claims[i] = idempotency.Claim{Key: m.Key, Fingerprint: m.fingerprint, ResourceID: m.id}
 	}
-	terms := idempotency.Terms{Patience: groupPatience, Retention: s.retention}
-	if len(round) == 1 {
-		terms.Patience = round[0].giveUpAt.Sub(now)
-	}
-	return idempotency.Reserve(ctx, tx, idempotency.Scope{Tenant: round[0].Tenant, Operation: operationKind}, claims, terms)
-}
-
-// orderPatience is short for a group: one order that is busy must not hold up the others.
-func orderPatience(round []*member) time.Duration {
-	if len(round) > 1 {
-		return groupPatience
-	}
-	return lockPatience
+	scope := idempotency.Scope{Tenant: round[0].Tenant, Operation: operationKind}
+	return idempotency.Reserve(ctx, tx, scope, claims, idempotency.Terms{Patience: patience, Retention: s.retention})
 }
