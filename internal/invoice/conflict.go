@@ -73,8 +73,8 @@ func (s *Service) answerKnownKey(ctx context.Context, m *member, row erpdb.Invoi
 		return err
 	}
 	result := Result{FirstSeen: row.CreatedAt.UTC()} // the reservation and the invoice are of one transaction
-	if row.ExpiresAt != nil {
-		result.Expires = row.ExpiresAt.UTC()
+	if expires := tellable(row.ExpiresAt); expires != nil {
+		result.Expires = *expires
 	}
 	if stored.fingerprint == m.fingerprint {
 		result.Answer = &Answer{InvoiceID: row.ID, Number: row.Number, Document: row.Document, Replayed: true}
