@@ -58,8 +58,13 @@ func wantContains(t *testing.T, got string, parts ...string) {
 
 func equalOrders(t *testing.T, want, got []crm.Order) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b erpapi.Decimal) bool { return a.String() == b.String() })); diff != "" {
-		t.Fatalf("orders (-want +got):\n%s", diff)
+	if len(want) != len(got) {
+		t.Fatalf("%d orders, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if diff := cmp.Diff(orderText(t, want[i]), orderText(t, got[i])); diff != "" {
+			t.Fatalf("order %d (-want +got):\n%s", i, diff)
+		}
 	}
 }
 
@@ -180,10 +185,10 @@ func TestManyShortRowsAreWithinTheBoundOfOne(t *testing.T) {
 	o.MaxRowBytes = 100
 	var text strings.Builder
 	text.WriteString("order,customer,amount\n")
-	for range 20_000 {
+	for range 5_000 {
 		text.WriteString("A-1,Test,1.00\n")
 	}
-	if f := read(t, text.String(), o); len(f.Rows) != 20_000 || len(f.Entries) != 1 {
+	if f := read(t, text.String(), o); len(f.Rows) != 5_000 || len(f.Entries) != 1 {
 		t.Fatalf("%d rows, %d orders", len(f.Rows), len(f.Entries))
 	}
 }

@@ -57,7 +57,7 @@ func notesBelow(orders []crm.Order) []crm.Order {
 func TestGeneratedOrdersComeBackFromFilesAsTheyWere(t *testing.T) {
 	t.Parallel()
 	for _, mix := range []ordergen.Mix{ordergen.MixShop, ordergen.MixCRM} {
-		orders := generated(t, mix, 5, 400)
+		orders := generated(t, mix, 5, 200)
 		for _, dialect := range []orderfile.CSVOptions{{}, {Delimiter: ';', Decimal: ','}, {Delimiter: '\t'}, {Delimiter: ',', Decimal: ','}} {
 			text := writtenCSV(t, orders, dialect)
 			equalOrders(t, notesBelow(orders), ordersOf(read(t, text, orderfile.Options{Format: orderfile.CSV, CSV: dialect})))
