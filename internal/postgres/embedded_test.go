@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -382,7 +381,7 @@ func TestEmbeddedStaysUpThoughItsCallerForgetsIt(t *testing.T) {
 	}
 	server.signal(syscall.SIGINT)
 	<-server.exited
-	if err := exec.Command("rm", "-rf", folder).Run(); err != nil {
+	if err := os.RemoveAll(folder); err != nil {
 		t.Error(err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 
@@ -40,17 +39,16 @@ func (s *testServer) template(ctx context.Context, schema postgres.Schema) (stri
 }
 
 // ensureTemplate makes the database under another name and renames it when it is complete, so what a killed
-// process leaves is never copied.
+// process leaves is never copied. Its connection is of its own: the lock ends with it, in every case.
 func (s *testServer) ensureTemplate(ctx context.Context, name string, schema postgres.Schema) error {
-	conn, err := s.admin.Acquire(ctx)
+	conn, err := pgx.Connect(ctx, s.dsn)
 	if err != nil {
 		return err
 	}
-	defer conn.Release()
+	defer func() { _ = conn.Close(ctx) }()
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", templateLock); err != nil {
 		return fmt.Errorf("take the template lock: %w", err)
 	}
-	defer conn.Exec(ctx, "SELECT pg_advisory_unlock($1)", templateLock)
 	var there bool
 	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&there)
 	if err != nil || there {
@@ -74,7 +72,7 @@ func (s *testServer) ensureTemplate(ctx context.Context, name string, schema pos
 	)
 }
 
-func run(ctx context.Context, conn *pgxpool.Conn, statements ...string) error {
+func run(ctx context.Context, conn *pgx.Conn, statements ...string) error {
 	for _, statement := range statements {
 		if _, err := conn.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("%s: %w", statement, err)
