@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"invoicebridge/api"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/crm"
 	"invoicebridge/internal/logctx"
@@ -60,17 +61,32 @@ func (h crmSide) routes(p *pages) {
 	h.get("/", p.home)
 	h.get("/problems", p.problems)
 	h.get("/problems/:slug", p.problem)
+	h.get("/openapi.yaml", crmContract)
+	h.get("/order.schema.json", orderSchema)
+	h.get("/docs", p.docs)
+	h.get("/docs/:file", p.docsFile)
 	h.get("/static/:file", p.staticFile)
+}
+
+func crmContract(c echo.Context) error {
+	return c.Blob(http.StatusOK, "application/yaml", api.CRMOpenAPI())
+}
+
+func orderSchema(c echo.Context) error {
+	return c.Blob(http.StatusOK, "application/schema+json", api.OrderSchema())
 }
 
 func crmHome() web.Home {
 	return web.Home{
 		Layout: web.Layout{
 			Title: "Orders in, invoices out", Service: "invoicebridge CRM side",
-			Nav: []web.Link{{Href: "/problems", Text: "Problems"}},
+			Nav: []web.Link{{Href: "/docs", Text: "API reference"}, {Href: "/problems", Text: "Problems"}},
 		},
 		Lead: "This service takes orders and sees to it that each is invoiced, once, whatever gets lost on the way.",
 		Links: []web.Link{
+			{Href: "/docs", Text: "API reference", About: "Every request and answer, with examples."},
+			{Href: "/openapi.yaml", Text: "openapi.yaml", About: "The contract as a file, OpenAPI 3.1."},
+			{Href: "/order.schema.json", Text: "order.schema.json", About: "The form of an order, as JSON Schema."},
 			{Href: "/problems", Text: "Problems", About: "What each error means and what to do next."},
 			{Href: "/readyz", Text: "Readiness", About: "Whether this instance can do its work right now."},
 		},

@@ -89,6 +89,7 @@ func (s *crmServer) call(method, path, token, body string, v any) *http.Response
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	checkCRMAnswer(s.t, r, answer, content)
 	if v != nil {
 		if err := json.Unmarshal(content, v); err != nil {
 			s.t.Fatalf("answer %d %s: %v", answer.StatusCode, content, err)
@@ -323,7 +324,7 @@ func TestManyOrdersInOneRequest(t *testing.T) {
 
 func TestCRMProbesAndPagesNeedNoToken(t *testing.T) {
 	s := setupCRM(t)
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/", "/problems/invalid-order", "/problems/version-conflict"} {
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/", "/docs", "/openapi.yaml", "/order.schema.json", "/problems/invalid-order", "/problems/version-conflict"} {
 		if got := s.call(http.MethodGet, path, "", "", nil).StatusCode; got != 200 {
 			t.Errorf("%s: %d", path, got)
 		}
