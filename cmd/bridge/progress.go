@@ -23,20 +23,35 @@ const (
 type progress struct {
 	out      io.Writer
 	live     bool
+	width    int // of the terminal, in columns; 0 if unknown
 	nextLine time.Time
 	lastLine string
 }
 
 func newProgress(out io.Writer) *progress {
+	p := &progress{out: out, nextLine: time.Now().Add(plainInterval)}
 	file, ok := out.(*os.File)
-	return &progress{out: out, live: ok && term.IsTerminal(int(file.Fd())), nextLine: time.Now().Add(plainInterval)}
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return p
+	}
+	p.live = true
+	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+		p.width = width
+	}
+	return p
 }
 
 func (p *progress) show(totals crmdb.DemoTotalsRow, wire faultproxy.Stats) {
-	line := fmt.Sprintf("%d of %d operations settled (%d failed), %d requests, %d answers lost, %d replays",
-		totals.Operations-totals.Open, totals.Operations, totals.Failed, wire.Requests, wire.AnswersLost, wire.Replays)
+	line := fmt.Sprintf("%d of %d settled, %d requests, %d answers lost, %d replays",
+		totals.Operations-totals.Open, totals.Operations, wire.Requests, wire.AnswersLost, wire.Replays)
+	if totals.Failed > 0 {
+		line += fmt.Sprintf(", %d failed", totals.Failed)
+	}
 	switch now := time.Now(); {
 	case p.live:
+		if p.width > 0 && len(line) >= p.width {
+			line = line[:p.width-1] // a wrapped line can't be written over
+		}
 		fmt.Fprintf(p.out, "\r\x1b[K%s", line)
 	case now.After(p.nextLine) && line != p.lastLine:
 		p.nextLine, p.lastLine = now.Add(plainInterval), line

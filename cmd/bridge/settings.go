@@ -31,7 +31,7 @@ type settings struct {
 	Faults     bool          `env:"BRIDGE_FAULTS" default:"true" negatable:"" help:"Faults between the CRM side and the ERP."`
 	Seed       uint64        `env:"BRIDGE_FAULT_SEED" default:"1" help:"Decides with the order of the requests which of them meets which fault."`
 	Reset      float64       `name:"rate-reset" default:"0.08" help:"Share of requests whose answer is lost after the ERP has committed: connection reset."`
-	Hold       float64       `name:"rate-hold" default:"0.02" help:"Share whose answer is held for longer than the CRM side waits."`
+	Hold       float64       `name:"rate-hold" default:"0.01" help:"Share whose answer is held for longer than the CRM side waits."`
 	Cut        float64       `name:"rate-cut" default:"0.04" help:"Share whose answer is cut in the middle."`
 	BadGateway float64       `name:"rate-bad-gateway" default:"0.04" help:"Share answered 502 after the ERP has committed."`
 	Duplicate  float64       `name:"rate-duplicate" default:"0.06" help:"Share that is sent twice at once."`
