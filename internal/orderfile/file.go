@@ -67,6 +67,8 @@ const (
 	// NotStored: the row is good, but other rows of the file were refused and nothing was to be taken from it then;
 	// or storing failed before this row.
 	NotStored Outcome = "not_stored"
+	// Unknown: storing the row failed, perhaps only after it was done. Importing the file again tells and mends it.
+	Unknown Outcome = "unknown"
 	// Checked: the row is good and was only to be checked.
 	Checked Outcome = "checked"
 )

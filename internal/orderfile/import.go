@@ -36,8 +36,8 @@ type ImportOptions struct {
 // Import reads a file and submits its orders. The report is complete in every case and says what is stored.
 //
 // The error is nil where the report tells all there is to tell, also if rows or the whole file were refused: ask
-// Report.Good. It is not nil if reading or storing failed for another reason; what the report calls not stored may
-// then, after a lost connection, be stored all the same. Importing the file again is safe at any time.
+// Report.Good. It is not nil if reading or storing failed for another reason. Rows of which nobody knows whether they
+// are stored are reported as unknown. Importing the file again is safe at any time.
 //
 // Without KeepGood all orders are submitted in one transaction, so that none or all are stored. With it they go in
 // transactions of up to 500 orders.
@@ -93,7 +93,7 @@ func (im *importing) run(ctx context.Context) error {
 	for done := 0; done < len(entries); {
 		part := entries[done:min(done+batch, len(entries))]
 		if err := im.submit(ctx, part); err != nil {
-			im.settle(NotStored, "storing failed before this row")
+			im.fail(part, err)
 			return err
 		}
 		done += len(part)
@@ -101,6 +101,21 @@ func (im *importing) run(ctx context.Context) error {
 	}
 	im.settle(NotStored, "other rows of the file were refused")
 	return nil
+}
+
+// fail tells the rows of the orders that could not be stored, and those behind them. A problem is the service's own
+// word that nothing was stored; with any other error the transaction may have been committed and only the word of
+// it lost.
+func (im *importing) fail(part []Entry, err error) {
+	if problem.As(err) == nil {
+		for i := range part {
+			for _, index := range part[i].Rows {
+				im.file.Rows[index].Outcome = Unknown
+				im.file.Rows[index].Reason = "storing failed, perhaps only after it was done; import the file again"
+			}
+		}
+	}
+	im.settle(NotStored, "storing failed before this row")
 }
 
 func (im *importing) anyRefused() bool {
@@ -143,7 +158,7 @@ func (im *importing) submit(ctx context.Context, entries []Entry) error {
 	if err != nil && !refusal {
 		return err
 	}
-	if len(subs) != len(entries) {
+	if len(subs) != len(entries) { // a fault of the submitter's: nobody can say which answer is whose
 		return fmt.Errorf("%d orders were submitted and %d answered", len(entries), len(subs))
 	}
 	for i := range entries {

@@ -32,6 +32,8 @@ func (b *orderBook) Submit(_ context.Context, tenant string, channel crm.Channel
 		switch {
 		case strings.HasPrefix(o.Order, "broken"):
 			return nil, errors.New("connection lost")
+		case strings.HasPrefix(o.Order, "busy"):
+			return nil, problem.New(problem.Unavailable, "busy")
 		case strings.HasPrefix(o.Order, "bad"):
 			refused = true
 			subs[i] = crm.Submission{Outcome: crm.OutcomeRefused, Errors: []problem.FieldError{
@@ -254,17 +256,33 @@ func TestARefusedFileTellsAllItsRefusalsAtOnce(t *testing.T) {
 
 func TestAFailureWhileStoringIsNoRefusalAndNamesWhatIsStored(t *testing.T) {
 	t.Parallel()
-	text := numbered(700, 0) + "broken-1,T,1\n"
-	r, err := imported(t, newBook(), text, keepGood)
-	if err == nil || r.Good() || !r.Stored {
-		t.Fatalf("%+v, %v", r.Counts, err)
+	text := strings.Replace(numbered(1100, 0), "\nSO-701,", "\n%s,T,1\nSO-701,", 1)
+	for name, c := range map[string]struct {
+		order    string
+		keepGood bool
+		want     map[orderfile.Outcome]int
+	}{
+		"lost, batches":    {"broken-1", true, map[orderfile.Outcome]int{"created": 500, "unknown": 500, "not_stored": 101}},
+		"lost, all":        {"broken-1", false, map[orderfile.Outcome]int{"unknown": 1101}},
+		"no luck, batches": {"busy-1", true, map[orderfile.Outcome]int{"created": 500, "not_stored": 601}},
+		"no luck, all":     {"busy-1", false, map[orderfile.Outcome]int{"not_stored": 1101}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, err := imported(t, newBook(), fmt.Sprintf(text, c.order), func(o *orderfile.ImportOptions) { o.KeepGood = c.keepGood })
+			if err == nil || r.Good() || r.Stored != c.keepGood {
+				t.Fatalf("%+v, %v", r.Counts, err)
+			}
+			wantCounts(t, r, c.want)
+			var b bytes.Buffer
+			if err := r.WriteText(&b, 0); err != nil {
+				t.Fatal(err)
+			}
+			if lost := c.want["unknown"] > 0; !c.keepGood && strings.Contains(b.String(), "nothing of the file was stored") == lost {
+				t.Errorf("said %s", b.String())
+			}
+		})
 	}
-	wantCounts(t, r, map[orderfile.Outcome]int{"created": 500, "not_stored": 201})
-	r, err = imported(t, newBook(), text, nil)
-	if err == nil || r.Stored {
-		t.Fatalf("%+v, %v", r.Counts, err)
-	}
-	wantCounts(t, r, map[orderfile.Outcome]int{"not_stored": 701})
 }
 
 func TestProgressGoesFromNothingToAll(t *testing.T) {

@@ -12,8 +12,8 @@ type Report struct {
 	File   string `json:"file"`
 	Format Format `json:"format"`
 	DryRun bool   `json:"dry_run"`
-	// Stored says whether anything of the file was handed over for good: the rows that Results do not call refused,
-	// not_stored or checked.
+	// Stored says whether anything of the file is known to be stored: the rows that Results do not call refused,
+	// not_stored, unknown or checked.
 	Stored    bool            `json:"stored"`
 	Rows      int             `json:"rows"`
 	BlankRows int             `json:"blank_rows"`
@@ -24,9 +24,9 @@ type Report struct {
 	Results []Row  `json:"results"`
 }
 
-// Good says whether nothing was refused or left out.
+// Good says whether nothing was refused, left out or left open.
 func (r *Report) Good() bool {
-	return r.Refusal == "" && r.Counts[Refused] == 0 && r.Counts[NotStored] == 0
+	return r.Refusal == "" && r.Counts[Refused] == 0 && r.Counts[NotStored] == 0 && r.Counts[Unknown] == 0
 }
 
 func (r *Report) take(f *File) {
@@ -88,10 +88,14 @@ func (r *Report) summary() string {
 		parts = append(parts, fmt.Sprintf("%d %s", r.Counts[Outcome(outcome)], strings.ReplaceAll(outcome, "_", " ")))
 	}
 	s := strings.Join(parts, ", ")
-	if !r.Stored && !r.DryRun {
-		s += "; nothing of the file was stored"
+	switch {
+	case r.DryRun || r.Stored:
+		return s
+	case r.Counts[Unknown] > 0:
+		return s + "; whether anything of the file was stored is not known: import it again"
+	default:
+		return s + "; nothing of the file was stored"
 	}
-	return s
 }
 
 func plural(n int, what string) string {
