@@ -1,0 +1,346 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"invoicebridge/internal/httpapi"
+	"invoicebridge/internal/invoice"
+	"invoicebridge/internal/logctx"
+	"invoicebridge/internal/problem"
+)
+
+// eventually waits for a condition on another process or goroutine, up to a limit that only a fault reaches.
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	limit := time.After(30 * time.Second)
+	for !condition() {
+		select {
+		case <-limit:
+			t.Fatalf("waited in vain: %s", what)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// outage shuts the test's database to everybody until end is called.
+func (e erp) outage() (end func()) {
+	e.t.Helper()
+	config := e.pool.Config().ConnConfig.Copy()
+	name := pgx.Identifier{config.Database}.Sanitize()
+	config.Database = "postgres"
+	admin, err := pgx.ConnectConfig(context.Background(), config)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	run := func(sql string, args ...any) {
+		e.t.Helper()
+		if _, err := admin.Exec(context.Background(), sql, args...); err != nil {
+			e.t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	run("ALTER DATABASE " + name + " ALLOW_CONNECTIONS false")
+	run("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1", e.pool.Config().ConnConfig.Database)
+	return func() {
+		e.t.Helper()
+		run("ALTER DATABASE " + name + " ALLOW_CONNECTIONS true")
+		if err := admin.Close(context.Background()); err != nil {
+			e.t.Error(err)
+		}
+		e.pool.Reset()
+	}
+}
+
+func (a answer) wantRetryAfter() {
+	a.t.Helper()
+	if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || seconds < 1 {
+		a.t.Errorf("Retry-After is %q, want whole seconds, at least 1", a.header.Get("Retry-After"))
+	}
+}
+
+// D1 (a)
+func TestDatabaseAwayIs503AndLeavesTheKeyFree(t *testing.T) {
+	t.Parallel()
+	e := startERP(t)
+	end := e.outage()
+	for range 3 {
+		a := e.post("k-1", base)
+		a.wantProblem(503, problem.Unavailable)
+		a.wantRetryAfter()
+	}
+	e.get("reader", "/v1/invoices").wantProblem(503, problem.Unavailable)
+	e.get("", "/readyz").wantProblem(503, problem.Unavailable)
+	if a := e.get("", "/healthz"); a.status != 200 {
+		t.Errorf("the process is alive, but /healthz says %d", a.status)
+	}
+	end()
+	eventually(t, "ready again", func() bool { return e.get("", "/readyz").status == 200 })
+	e.wantStored(0)
+	e.post("k-1", base).wantFirst()
+	e.wantStored(1)
+}
+
+// standIn lets a test decide what happens where invoices are issued.
+type standIn struct {
+	httpapi.Invoices
+	issue func(ctx context.Context, cmds []invoice.Command) []invoice.Result
+}
+
+func (s standIn) Issue(ctx context.Context, cmds []invoice.Command) []invoice.Result {
+	return s.issue(ctx, cmds)
+}
+
+// D1 (c)
+func TestTooManyRequestsAtOnceAre429AndLeaveTheKeyFree(t *testing.T) {
+	t.Parallel()
+	entered, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	e := serveERP(t, func(d *httpapi.ERPDeps) {
+		d.MaxInFlight = 1
+		service := d.Invoices
+		d.Invoices = standIn{service, func(ctx context.Context, cmds []invoice.Command) []invoice.Result {
+			once.Do(func() {
+				close(entered)
+				<-release
+			})
+			return service.Issue(ctx, cmds)
+		}}
+	})
+	first := make(chan answer, 1)
+	go func() { first <- e.post("k-1", base) }()
+	<-entered
+	a := e.post("k-2", forOrder("SO-2"))
+	a.wantProblem(429, problem.TooManyRequests)
+	a.wantRetryAfter()
+	if a := e.get("", "/healthz"); a.status != 200 {
+		t.Errorf("a busy service must still say that it is alive: %d", a.status)
+	}
+	close(release)
+	(<-first).wantFirst()
+	e.post("k-2", forOrder("SO-2")).wantFirst()
+	e.wantStored(2)
+}
+
+// D1 (d), B3 (c): the panic comes in the middle of the transaction, when the invoice is inserted already.
+func TestPanicIs500WithTheTransactionRolledBackAndLeavesTheKeyFree(t *testing.T) {
+	t.Parallel()
+	var log logBuffer
+	tracer := &panicAfterInsert{}
+	var pool *pgxpool.Pool
+	e := serveERP(t, func(d *httpapi.ERPDeps) {
+		pool = tracedPool(t, d.Pool, tracer)
+		d.Invoices = invoice.NewService(pool, invoice.Options{})
+		d.Logger = slog.New(logctx.Handler{Handler: slog.NewJSONHandler(&log, nil)})
+	})
+	a := e.post("k-1", base)
+	d := a.wantProblem(500, problem.Internal)
+	for _, secret := range []string{"panic", "thrown by the test", "goroutine", ".go", "INSERT"} {
+		if strings.Contains(string(a.body), secret) {
+			t.Errorf("the answer tells %q: %s", secret, a.body)
+		}
+	}
+	if !tracer.done {
+		t.Fatal("no invoice was inserted: the test did not test anything")
+	}
+	e.wantStored(0)
+	if got := strings.Count(log.String(), "thrown by the test"); got != 1 {
+		t.Errorf("the cause was logged %d times, want once:\n%s", got, log.String())
+	}
+	if id := strings.TrimPrefix(d.Instance, "urn:uuid:"); !strings.Contains(log.String(), id) || !strings.Contains(log.String(), `"operation_key":"k-1"`) {
+		t.Errorf("the log lacks the request's id or the key:\n%s", log.String())
+	}
+	if held := pool.Stat().AcquiredConns(); held != 0 {
+		t.Errorf("%d connections are still held", held)
+	}
+	if got := e.post("k-1", base).wantFirst().invoice().Number; got != "INV-2026-000001" {
+		t.Errorf("the panic left a hole in the numbers: %s", got)
+	}
+}
+
+// logBuffer keeps log lines; a request's last one is written when the caller has the answer already.
+type logBuffer struct {
+	mu    sync.Mutex
+	lines bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lines.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lines.String()
+}
+
+// panicAfterInsert throws once, after the database has inserted an invoice.
+type panicAfterInsert struct{ done bool }
+
+type sqlKey struct{}
+
+func (*panicAfterInsert) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, sqlKey{}, q.SQL)
+}
+
+func (p *panicAfterInsert) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryEndData) {
+	sql, _ := ctx.Value(sqlKey{}).(string)
+	if !p.done && q.Err == nil && strings.Contains(sql, "INSERT INTO invoices") {
+		p.done = true
+		panic("thrown by the test")
+	}
+}
+
+func tracedPool(t testing.TB, like *pgxpool.Pool, tracer pgx.QueryTracer) *pgxpool.Pool {
+	t.Helper()
+	config := like.Config()
+	config.ConnConfig.Tracer = tracer
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func TestUnexpectedErrorIsLoggedOnceAndNotTold(t *testing.T) {
+	t.Parallel()
+	var log logBuffer
+	e := serveERP(t, func(d *httpapi.ERPDeps) {
+		d.Logger = slog.New(slog.NewJSONHandler(&log, nil))
+		d.Invoices = standIn{d.Invoices, func(context.Context, []invoice.Command) []invoice.Result {
+			return []invoice.Result{{Err: fmt.Errorf("insert: %w", errors.New(`null value in column "secret_column"`))}}
+		}}
+	})
+	a := e.post("k-1", base)
+	a.wantProblem(500, problem.Internal)
+	if strings.Contains(string(a.body), "secret_column") {
+		t.Errorf("the cause is told: %s", a.body)
+	}
+	if got := strings.Count(log.String(), "secret_column"); got != 1 {
+		t.Errorf("the cause was logged %d times, want once:\n%s", got, log.String())
+	}
+}
+
+func TestRequestThatRunsIntoItsTimeLimitIs503(t *testing.T) {
+	t.Parallel()
+	e := serveERP(t, func(d *httpapi.ERPDeps) {
+		d.RequestTimeout = 200 * time.Millisecond
+		d.Invoices = standIn{d.Invoices, func(ctx context.Context, _ []invoice.Command) []invoice.Result {
+			<-ctx.Done()
+			return []invoice.Result{{Err: ctx.Err()}}
+		}}
+	})
+	a := e.post("k-1", base)
+	a.wantProblem(503, problem.Unavailable)
+	a.wantRetryAfter()
+}
+
+func TestFirstRequestStillAtWorkIsOperationInProgress(t *testing.T) {
+	t.Parallel()
+	e := startERP(t)
+	ctx := t.Context()
+	other, err := e.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Rollback(context.Background()) }()
+	_, err = other.Exec(ctx, `INSERT INTO idempotency_records (tenant_id, operation, key, fingerprint_version, fingerprint,
+		status, answer_status, resource_id, completed_at, expires_at)
+		VALUES ('t1', 'issue_invoice', 'k-1', 1, sha256(''), 'succeeded', 201, gen_random_uuid(), now(), now() + interval '1 day')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := e.post("k-1", base)
+	a.wantProblem(409, problem.OperationInProgress)
+	a.wantRetryAfter()
+	e.postAs("t2", "k-1", base).wantFirst() // another tenant's key is another key
+	if err := other.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	e.post("k-1", base).wantFirst()
+}
+
+// B1
+func TestParallelRequestsWithOneKeyIssueOneInvoice(t *testing.T) {
+	t.Parallel()
+	e := startERP(t)
+	replicas := []erp{e, e.replica()}
+	for round := range 10 {
+		key, body := fmt.Sprintf("k-%d", round), forOrder(fmt.Sprintf("SO-%d", round))
+		answers := make([]answer, 50)
+		var group sync.WaitGroup
+		for i := range answers {
+			group.Go(func() { answers[i] = replicas[i%2].post(key, body) })
+		}
+		group.Wait()
+		firsts := 0
+		last := e.post(key, body)
+		for _, a := range answers {
+			switch {
+			case a.status == http.StatusCreated && a.header.Get("Idempotent-Replayed") == "":
+				firsts++
+				last.wantSame(a)
+			case a.status == http.StatusCreated:
+				a.wantSame(last)
+			default:
+				a.wantProblem(409, problem.OperationInProgress)
+			}
+		}
+		if firsts != 1 {
+			t.Errorf("round %d: %d first answers, want 1", round, firsts)
+		}
+	}
+	e.wantStored(10)
+}
+
+// M3 (a), B3 (d)
+func TestRequestsWhoseCallersGoAwayLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	var pool *pgxpool.Pool
+	e := serveERP(t, func(d *httpapi.ERPDeps) { pool = d.Pool })
+	random := rand.New(rand.NewPCG(1, 2))
+	var group sync.WaitGroup
+	slots := make(chan struct{}, 20)
+	for i := range 1000 {
+		patience := time.Duration(random.IntN(8000)) * time.Microsecond
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			r := e.postRequest("writer", fmt.Sprintf("k-%d", i), []byte(forOrder(fmt.Sprintf("SO-%d", i)))).WithContext(ctx)
+			if response, err := http.DefaultTransport.RoundTrip(r); err == nil {
+				_, _ = io.Copy(io.Discard, response.Body)
+				response.Body.Close()
+			}
+		})
+	}
+	group.Wait()
+	eventually(t, "all connections given back", func() bool { return pool.Stat().AcquiredConns() == 0 })
+	eventually(t, "no transaction left open", func() bool {
+		return e.count("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'") == 0
+	})
+	e.post("healthy", forOrder("healthy")).wantFirst()
+	issued := e.count("SELECT count(*) FROM invoices")
+	if last := e.count("SELECT last_number FROM invoice_counters"); last != issued {
+		t.Errorf("%d invoices, but the last number is %d: there is a hole", issued, last)
+	}
+	e.wantStored(issued)
+	t.Logf("%d of 1000 requests were carried out before their callers went away", issued-1)
+}
