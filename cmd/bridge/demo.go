@@ -36,14 +36,16 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	defer closeLog()
 
-	ctx, fail := context.WithCancelCause(ctx)
+	partsCtx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	d := demo{settings: s, out: stdout, log: log, parts: &parts{fail: fail}}
-	err = d.run(ctx)
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
-		err = cause // a part that failed; what followed from it is no news
-	} else if errors.Is(err, context.Canceled) {
-		err = d.interrupted()
+	err = d.run(partsCtx)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		err = d.interrupted() // whatever that broke off
+	case partsCtx.Err() != nil:
+		err = context.Cause(partsCtx) // the part that failed first; the rest followed from it
 	}
 	return errors.Join(err, d.parts.stopAll())
 }
@@ -68,8 +70,14 @@ func (d *demo) run(ctx context.Context) error {
 	if err := d.importOrders(ctx); err != nil {
 		return err
 	}
-	if err := d.finish(ctx); err != nil || d.settings.Once {
+	verdict, err := d.finish(ctx)
+	switch {
+	case err != nil:
 		return err
+	case d.settings.Once:
+		return verdict
+	case verdict != nil: // who stays can look into it
+		fmt.Fprintf(d.out, "\nNOT AS IT SHOULD BE: %v\n", verdict)
 	}
 	d.sayHow()
 	<-ctx.Done()
@@ -128,26 +136,26 @@ func (d *demo) watch(ctx context.Context, dbs databases) {
 	}
 }
 
-// finish waits for the operations, and tells the figures. The error says what is wrong with them.
-func (d *demo) finish(ctx context.Context) error {
+// finish waits for the operations, and tells the figures. The verdict is what is wrong with them, nil if nothing.
+func (d *demo) finish(ctx context.Context) (verdict, err error) {
 	open, err := newProgress(d.out).settle(ctx, d.crm, d.services.wire, d.settings.SettleTimeout)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f, examples, err := count(ctx, d.erp, d.crm, d.services.wire())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Fprintln(d.out)
 	if err := errors.Join(f.print(d.out), d.printJSON(f)); err != nil {
-		return fmt.Errorf("print the figures: %w", err)
+		return nil, fmt.Errorf("print the figures: %w", err)
 	}
-	err = f.verdict(examples)
+	verdict = f.verdict(examples)
 	if open > 0 {
-		err = errors.Join(fmt.Errorf("%d operations are still open after %s: run again to go on with them, or give them more "+
-			"time with --settle-timeout", open, d.settings.SettleTimeout), err)
+		verdict = errors.Join(fmt.Errorf("%d operations are still open after %s: run again to go on with them, or give them "+
+			"more time with --settle-timeout", open, d.settings.SettleTimeout), verdict)
 	}
-	return err
+	return verdict, nil
 }
 
 // printJSON is the last thing on stdout with --once; a person who stays gets more to read instead.

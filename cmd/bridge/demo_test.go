@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -81,6 +82,7 @@ func (p program) once(t *testing.T, more ...string) figures {
 func TestEveryOrderIsInvoicedOnceThroughAllFaults(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
+	p.variables = nil // on the embedded server, as a newcomer does
 	first := p.once(t)
 	if first.Orders != 40 || first.Operations != 40 || first.Invoices != 40 || first.Duplicates != 0 || first.Missing != 0 {
 		t.Errorf("figures: %+v", first)
@@ -120,6 +122,37 @@ func TestTakenPortIsNamedWithTheFlagThatHelps(t *testing.T) {
 		if _, err := os.Stat(dir); err == nil {
 			t.Error("data were made all the same")
 		}
+	}
+}
+
+func TestUnsettledOrdersAreAnErrorOnceTimeIsUp(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	err := setup(t).run(t.Context(), &out, "--once", "--settle-timeout=1ms", "--rate-refuse=1", "--rate-reset=0",
+		"--rate-hold=0", "--rate-cut=0", "--rate-bad-gateway=0", "--rate-duplicate=0", "--rate-delay=0")
+	if err == nil || !strings.Contains(err.Error(), "40 operations are still open after 1ms") ||
+		!strings.Contains(err.Error(), "40 invoices are missing") {
+		t.Errorf("got %v", err)
+	}
+	if !strings.HasSuffix(out.String(), `"duplicates":0,"missing":40}`+"\n") {
+		t.Errorf("the figures are not told:\n%s", out.String())
+	}
+}
+
+func TestInterruptedBeforeTheFiguresIsAnErrorOnlyForWhoWantsThem(t *testing.T) {
+	t.Parallel()
+	for _, more := range [][]string{nil, {"--once"}} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		out := &watched{onWrite: func(text string) {
+			if strings.Contains(text, "CRM ") { // everything is up
+				interrupt()
+			}
+		}}
+		err := setup(t).run(ctx, out, more...)
+		if want := more != nil; errors.Is(err, errInterrupted) != want || (err != nil) != want {
+			t.Errorf("with %v: %v", more, err)
+		}
+		interrupt()
 	}
 }
 
@@ -184,6 +217,8 @@ func TestPrintedCommandsWork(t *testing.T) {
 
 // watched is a buffer that can be read while it is written.
 type watched struct {
+	onWrite func(text string)
+
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
@@ -191,6 +226,9 @@ type watched struct {
 func (w *watched) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.onWrite != nil {
+		w.onWrite(string(p))
+	}
 	return w.buf.Write(p)
 }
 
