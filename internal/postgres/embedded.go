@@ -110,7 +110,7 @@ func (e *Embedded) start(ctx context.Context, cfg EmbeddedConfig) (err error) {
 		return err
 	}
 	if e.temporary {
-		if e.unwatch, err = watch(e.server.cmd, e.home.dir); err != nil {
+		if e.unwatch, err = watch(ctx, e.server.cmd, e.home.dir); err != nil {
 			return errors.Join(err, e.endServer(ctx))
 		}
 	}
@@ -146,7 +146,7 @@ func (e *Embedded) CreateDatabase(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("create database %s: %w", name, err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
 	if err != nil && !hasCode(err, "42P04") { // duplicate_database
 		return fmt.Errorf("create database %s: %w", name, err)
@@ -192,7 +192,7 @@ func (e *Embedded) release() {
 		_ = os.RemoveAll(e.home.dir) // what stays is removed by the next temporary server
 	}
 	if e.lock != nil {
-		e.lock.Close()
+		_ = e.lock.Close()
 		e.lock = nil
 	}
 }
@@ -218,8 +218,8 @@ func (e *Embedded) launchOnce(ctx context.Context, settings map[string]string, s
 	if err != nil {
 		return err
 	}
-	defer logFile.Close()
-	e.server, err = startTied(e.home.serverCommand(e.programs, settings, stale, logFile))
+	defer func() { _ = logFile.Close() }()
+	e.server, err = startTied(e.home.serverCommand(ctx, e.programs, settings, stale, logFile))
 	if err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (e *Embedded) untilReady(ctx context.Context) error {
 		case <-e.server.exited:
 			return errServerEnded
 		case <-ctx.Done():
-			return fmt.Errorf("the server takes no connections (%v): %w", err, ctx.Err())
+			return fmt.Errorf("the server takes no connections: %w: %w", ctx.Err(), err)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

@@ -225,12 +225,14 @@ func serverEnv() []string {
 // serverCommand is the server in the foreground. staleProcess is the number in a left-over pid file, or 0: a living
 // process may have got it since, for which the server would take its own predecessor. Named as its "grandparent" it
 // is known to be none, while the check of the predecessor's shared memory stays.
-func (h home) serverCommand(p Programs, settings map[string]string, staleProcess int, logFile *os.File) *exec.Cmd {
+func (h home) serverCommand(
+	ctx context.Context, p Programs, settings map[string]string, staleProcess int, logFile *os.File,
+) *exec.Cmd {
 	args := []string{"-D", h.dataDir(), "-p", socketPort}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		args = append(args, "-c", name+"="+settings[name])
 	}
-	cmd := h.owner.command(context.Background(), p.Postgres(), args...) // ended by Stop, not by a context
+	cmd := h.owner.command(context.WithoutCancel(ctx), p.Postgres(), args...) // ended by Stop, not by a context
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = h.dir, serverEnv(), logFile, logFile
 	if staleProcess != 0 {
 		cmd.Env = append(cmd.Env, "PG_GRANDPARENT_PID="+strconv.Itoa(staleProcess))

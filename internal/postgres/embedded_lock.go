@@ -21,7 +21,7 @@ func lockFolder(path string) (*os.File, error) {
 		return nil, fmt.Errorf("open the lock of the data folder (does it belong to another user?): %w", err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock the data folder: %w", err)
 		}
@@ -31,7 +31,7 @@ func lockFolder(path string) (*os.File, error) {
 	}
 	err = errors.Join(f.Truncate(0), writeAtStart(f, strconv.Itoa(os.Getpid())+"\n"))
 	if err != nil {
-		f.Close()
+		_ = f.Close()
 		return nil, fmt.Errorf("write the lock of the data folder: %w", err)
 	}
 	return f, nil

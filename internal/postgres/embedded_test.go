@@ -45,7 +45,7 @@ func query(t *testing.T, dsn, sql string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.Background())
+	defer func() { _ = conn.Close(context.Background()) }()
 	results, err := conn.PgConn().Exec(t.Context(), sql).ReadAll()
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestEmbeddedRefusesASocketFolderPreparedBySomebodyElse(t *testing.T) {
 	if err := h.chooseSocketDir(); err != nil {
 		t.Fatal(err)
 	}
-	defer os.Remove(h.socketDir)
+	defer func() { _ = os.Remove(h.socketDir) }()
 	if err := os.Chmod(h.socketDir, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -369,8 +369,7 @@ func TestEmbeddedStaysUpThoughItsCallerForgetsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	dsn, server, folder := e.DSN("postgres"), e.server, e.Dir()
-	e = nil
-	for range 5 {
+	for range 5 { // e is used no more
 		runtime.GC()
 	}
 	if _, err := lockFolder(filepath.Join(folder, "lock")); !errors.Is(err, ErrInUse) {

@@ -25,3 +25,9 @@ func StartMigrator(t *testing.T, dsn string) (kill func()) {
 	p := startProgram(t, "migrator", dsn, owner{})
 	return func() { p.kill(t) }
 }
+
+// Eventually waits for what other sessions do.
+func Eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	eventually(t, what, done)
+}

@@ -56,7 +56,7 @@ func playRole(role, dir string) error {
 		if err := cmd.Start(); err != nil {
 			return err
 		}
-		if _, err := watch(cmd, ""); err != nil {
+		if _, err := watch(ctx, cmd, ""); err != nil {
 			return err
 		}
 		fmt.Println("ready", cmd.Process.Pid)
@@ -115,7 +115,7 @@ func startProgram(t *testing.T, role, dir string, user owner) program {
 		t.Fatalf("%s did not get ready: %q, %v", role, line, err)
 	}
 	return program{cmd: cmd, said: strings.TrimSpace(said), end: func() {
-		input.Close()
+		_ = input.Close()
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("%s did not end well: %v", role, err)
 		}
@@ -136,7 +136,7 @@ func copyProgram(t *testing.T, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer program.Close()
+	defer func() { _ = program.Close() }()
 	there := filepath.Join(openDir(t), "program")
 	writeProgram(t, there, program)
 	return there
@@ -191,8 +191,8 @@ func ordinary(t *testing.T) owner {
 // eventually is for what other processes do.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	for deadline := time.Now().Add(20 * time.Second); !done(); {
+		if pause(t.Context(), 10*time.Millisecond) != nil || time.Now().After(deadline) {
 			t.Fatalf("not within 20 s: %s", what)
 		}
 	}

@@ -87,7 +87,7 @@ func migrateLocked(ctx context.Context, session *pgxpool.Pool, s Schema, log *sl
 
 func migrateGoose(ctx context.Context, session *pgxpool.Pool, s Schema, log *slog.Logger) ([]Migration, error) {
 	db := stdlib.OpenDBFromPool(session)
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	provider, err := newProvider(db, s)
 	if err != nil {
 		return nil, err

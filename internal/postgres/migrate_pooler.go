@@ -24,7 +24,7 @@ func refusePooler(ctx context.Context, first *pgx.Conn) error {
 	if err != nil {
 		return fmt.Errorf("look for a connection pooler: %w", err)
 	}
-	defer second.Close(context.WithoutCancel(ctx))
+	defer func() { _ = second.Close(context.WithoutCancel(ctx)) }()
 	for _, conn := range []*pgx.Conn{second, first} {
 		again, err := serverSession(ctx, conn)
 		if err != nil {

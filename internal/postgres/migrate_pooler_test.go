@@ -37,7 +37,7 @@ func startPooler(t *testing.T, sharing bool) (dsn string) {
 	}
 	var clients sync.WaitGroup
 	t.Cleanup(clients.Wait)
-	t.Cleanup(func() { listener.Close() })
+	t.Cleanup(func() { _ = listener.Close() })
 	clients.Go(func() {
 		for {
 			client, err := listener.Accept()
@@ -62,12 +62,12 @@ func (p *pooler) session() *pgproto3.Frontend {
 		p.t.Error(err)
 		return nil
 	}
-	p.t.Cleanup(func() { taken.Conn.Close() })
+	p.t.Cleanup(func() { _ = taken.Conn.Close() })
 	return taken.Frontend
 }
 
 func (p *pooler) serve(client net.Conn) {
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	backend := pgproto3.NewBackend(client, client)
 	if _, err := backend.ReceiveStartupMessage(); err != nil {
 		return
@@ -116,7 +116,7 @@ func connect(t *testing.T, dsn string) *pgx.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close(context.Background()) })
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
 }
 

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -73,11 +72,7 @@ func exec(t *testing.T, pool *pgxpool.Pool, sql string) {
 // eventually is for what other sessions do.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-	}
+	postgres.Eventually(t, what, done)
 }
 
 func TestMigrateAppliesOurVersionsAndRiversOnce(t *testing.T) {

@@ -3,6 +3,7 @@
 package postgres
 
 import (
+	"context"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -13,7 +14,7 @@ func tieAndStart(cmd *exec.Cmd) (release func(), err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	release, err = watch(cmd, "")
+	release, err = watch(context.Background(), cmd, "")
 	if err != nil {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -24,7 +25,7 @@ func tieAndStart(cmd *exec.Cmd) (release func(), err error) {
 
 // worksIn reports whether a process is alive and a server: a data folder's pid file names no other for long.
 func worksIn(pid int, _ string) bool {
-	out, err := exec.Command("ps", "-p", strconv.Itoa(pid), "-o", "comm=").Output()
+	out, err := exec.CommandContext(context.Background(), "ps", "-p", strconv.Itoa(pid), "-o", "comm=").Output()
 	return err == nil && strings.HasSuffix(strings.TrimSpace(string(out)), "postgres")
 }
 

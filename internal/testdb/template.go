@@ -2,15 +2,9 @@ package testdb
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io/fs"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-	"github.com/riverqueue/river/rivermigrate"
 
 	"invoicebridge/internal/postgres"
 )
@@ -26,7 +20,7 @@ func (s *testServer) template(ctx context.Context, schema postgres.Schema) (stri
 	if name, ok := s.templates[schema.Name]; ok {
 		return name, nil
 	}
-	hash, err := fingerprint(schema)
+	hash, err := schema.Fingerprint()
 	if err != nil {
 		return "", err
 	}
@@ -82,27 +76,3 @@ func run(ctx context.Context, conn *pgx.Conn, statements ...string) error {
 }
 
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
-
-// fingerprint is over everything that makes the template: our files and River's.
-func fingerprint(schema postgres.Schema) (string, error) {
-	hash := sha256.New()
-	err := fs.WalkDir(schema.FS, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".sql") {
-			return err
-		}
-		text, err := fs.ReadFile(schema.FS, path)
-		fmt.Fprintf(hash, "%s %d\n%s", path, len(text), text)
-		return err
-	})
-	if err != nil {
-		return "", fmt.Errorf("read migrations: %w", err)
-	}
-	migrator, err := rivermigrate.New(riverpgxv5.New(nil), nil)
-	if err != nil {
-		return "", fmt.Errorf("read River's migrations: %w", err)
-	}
-	for _, m := range migrator.AllVersions() {
-		fmt.Fprintf(hash, "%d\n%s", m.Version, m.SQLUp)
-	}
-	return hex.EncodeToString(hash.Sum(nil)[:6]), nil
-}

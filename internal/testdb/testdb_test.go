@@ -121,25 +121,6 @@ func TestProcessesThatStartTogetherMakeTheTemplateOnce(t *testing.T) {
 	}
 }
 
-func TestChangedMigrationsGetATemplateOfTheirOwn(t *testing.T) {
-	t.Parallel()
-	erp, err := fingerprint(erpSchema())
-	if err != nil {
-		t.Fatal(err)
-	}
-	same, err := fingerprint(erpSchema())
-	if err != nil {
-		t.Fatal(err)
-	}
-	crm, err := fingerprint(crmSchema())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if erp != same || erp == crm {
-		t.Errorf("fingerprints: %s, again %s, of other files %s", erp, same, crm)
-	}
-}
-
 func TestDatabaseIsReplacedInBothFormsOfAddresses(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{"postgres://me:pw@/old?host=%2Frun": "new", "host=/run user=me dbname=old": "new"}

@@ -78,7 +78,7 @@ func start(signals <-chan os.Signal) (*postgres.Embedded, error) {
 // runCommand returns the command's exit code, or 128 and the signal's number as a shell does. The command is in our
 // process group, so a signal from the terminal reaches it twice; go test and the shell take that as one.
 func runCommand(args, env []string, signals <-chan os.Signal) (int, error) {
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.CommandContext(context.Background(), args[0], args[1:]...) // ended by signals
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, os.Stdin, os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {
 		return exitOurs, err

@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) {
 	switch os.Getenv("WITHPG_TEST_ROLE") {
 	case "withpg":
-		os.Setenv("WITHPG_TEST_ROLE", "command")
+		_ = os.Setenv("WITHPG_TEST_ROLE", "command")
 		main()
 	case "command":
 		if err := command(); err != nil {
@@ -44,7 +44,7 @@ func command() error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	var fsync string
 	if err := conn.QueryRow(ctx, "SHOW fsync").Scan(&fsync); err != nil {
 		return err
@@ -78,7 +78,7 @@ func mustBeGone(t *testing.T, dsn string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err == nil {
-		conn.Close(context.Background())
+		_ = conn.Close(context.Background())
 		t.Error("the server is still there")
 	}
 	config, err := pgx.ParseConfig(dsn)
