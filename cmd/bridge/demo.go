@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	case partsCtx.Err() != nil:
 		err = context.Cause(partsCtx) // the part that failed first; the rest followed from it
 	}
-	return errors.Join(err, d.parts.stopAll())
+	return errors.Join(err, d.parts.stopAll(ctx))
 }
 
 // demo is one run of the program.

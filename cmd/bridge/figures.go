@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/go-json-experiment/json"
@@ -140,11 +141,7 @@ func (f figures) verdict(examples []string) error {
 		errs = append(errs, fmt.Errorf("%d duplicate invoices", f.Duplicates))
 	}
 	if f.Missing > 0 {
-		err := fmt.Errorf("%d invoices are missing; the first:", f.Missing)
-		for _, example := range examples {
-			err = fmt.Errorf("%w\n  %s", err, example)
-		}
-		errs = append(errs, err)
+		errs = append(errs, fmt.Errorf("%d invoices are missing, such as of\n  %s", f.Missing, strings.Join(examples, "\n  ")))
 	}
 	return errors.Join(errs...)
 }

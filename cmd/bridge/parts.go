@@ -90,15 +90,15 @@ func (p *parts) onStop(f func(context.Context) error) {
 	p.stop = append(p.stop, f)
 }
 
-// stopAll stops all parts, the last one started first.
-func (p *parts) stopAll() error {
+// stopAll stops all parts, the last one started first, also when ctx has ended.
+func (p *parts) stopAll(ctx context.Context) error {
 	p.mu.Lock()
 	stops := p.stop
 	p.stop = nil
 	p.mu.Unlock()
 	var errs []error
 	for _, stop := range slices.Backward(stops) {
-		ctx, cancel := context.WithTimeout(context.Background(), partStopLimit)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), partStopLimit)
 		errs = append(errs, stop(ctx))
 		cancel()
 	}

@@ -24,7 +24,7 @@ func TestPartsStopInReverseOrderEachAfterTheOther(t *testing.T) {
 			t.Fatalf("start: %q, %v", addr, err)
 		}
 	}
-	if err := p.stopAll(); err != nil {
+	if err := p.stopAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"third", "second", "first"}, ended); diff != "" {
@@ -67,7 +67,7 @@ func TestPartThatNeverBecomesReadyIsAnError(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if err := p.stopAll(); err != nil {
+	if err := p.stopAll(t.Context()); err != nil {
 		t.Errorf("stopAll tells again what start told: %v", err)
 	}
 }

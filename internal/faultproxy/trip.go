@@ -78,7 +78,7 @@ func (t trip) sendTwice(send func() (*http.Response, error)) (*http.Response, er
 	results := make(chan result, 2)
 	for range 2 {
 		go func() {
-			answer, err := send()
+			answer, err := send() //nolint:bodyclose // one body is the caller's, the other is closed below
 			results <- result{answer, err}
 		}()
 	}
