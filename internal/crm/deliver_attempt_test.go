@@ -57,7 +57,7 @@ func (d *delivery) begin(ctx context.Context, id uuid.UUID) <-chan result {
 func TestNoTransactionIsOpenDuringTheCall(t *testing.T) {
 	d := setupDelivery(t)
 	release := make(chan struct{})
-	d.erp.OnPost(func(c *erpsim.Call) { <-release; c.Send(c.Commit()) })
+	d.erp.OnPost(func(c *erpsim.Call) { c.HoldUntil(release); c.Send(c.Commit()) })
 	id := d.operation("SO-1001")
 	done := d.begin(t.Context(), id)
 	waitFor(t, "the call", func() bool { return len(d.erp.Posts()) == 1 })
@@ -82,7 +82,7 @@ func TestAnOvertakenAttemptWritesNothing(t *testing.T) {
 	release := make(chan struct{})
 	d.erp.OnPost(func(c *erpsim.Call) {
 		if c.N == 1 {
-			<-release
+			c.HoldUntil(release)
 			c.Refuse(http.StatusUnprocessableEntity, problem.InvalidInvoice) // would end the operation as failed
 			return
 		}
@@ -106,13 +106,47 @@ func TestAnOvertakenAttemptWritesNothing(t *testing.T) {
 	d.wantOneInvoice(id)
 }
 
+// The newer attempt is still running when the older one's answer comes at last.
+func TestAnOvertakenAttemptWritesNothingOverARunningOne(t *testing.T) {
+	d := setupDelivery(t)
+	release := map[int]chan struct{}{1: make(chan struct{}), 2: make(chan struct{})}
+	d.erp.OnPost(func(c *erpsim.Call) {
+		c.HoldUntil(release[c.N])
+		if c.N == 1 {
+			c.Refuse(http.StatusUnprocessableEntity, problem.InvalidInvoice)
+			return
+		}
+		c.Send(c.Commit())
+	})
+	id := d.operation("SO-1001")
+	first := d.begin(t.Context(), id)
+	waitFor(t, "the first call", func() bool { return len(d.erp.Posts()) == 1 })
+	d.endLease(id)
+	second := d.begin(t.Context(), id)
+	waitFor(t, "the second call", func() bool { return len(d.erp.Posts()) == 2 })
+	before := d.row(id)
+	close(release[1])
+	if r := <-first; r.err != nil || r.next.Done {
+		t.Errorf("the overtaken attempt ends with %+v while another is running", r)
+	}
+	if after := d.row(id); after != before {
+		t.Errorf("the overtaken attempt wrote\n%s\nover\n%s", after, before)
+	}
+	close(release[2])
+	if r := <-second; r.err != nil || !r.next.Done {
+		t.Errorf("the second attempt ends with %+v", r)
+	}
+	d.wantState(id, "succeeded", "", "overtaken delivered")
+	d.wantOneInvoice(id)
+}
+
 func TestAnOvertakenAttemptDoesNotCompleteTheJob(t *testing.T) {
 	d := setupDelivery(t)
 	release := make(chan struct{})
 	d.erp.OnPost(func(c *erpsim.Call) {
 		answer := c.Commit()
 		if c.N == 1 {
-			<-release
+			c.HoldUntil(release)
 		} else {
 			answer.Status = http.StatusInternalServerError
 		}
@@ -142,7 +176,7 @@ func TestAnOvertakenAttemptDoesNotCompleteTheJob(t *testing.T) {
 func TestOnlyOneOfManyDeliversAtATime(t *testing.T) {
 	d := setupDelivery(t)
 	release := make(chan struct{})
-	d.erp.OnPost(func(c *erpsim.Call) { <-release; c.Send(c.Commit()) })
+	d.erp.OnPost(func(c *erpsim.Call) { c.HoldUntil(release); c.Send(c.Commit()) })
 	id := d.operation("SO-1001")
 	const racers = 8
 	results := make(chan result, racers)

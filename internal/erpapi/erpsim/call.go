@@ -34,6 +34,14 @@ func (c *Call) Refuse(status int, t problem.Type, headers ...string) {
 // Hold answers nothing until the client gives up.
 func (c *Call) Hold() { <-c.R.Context().Done() }
 
+// HoldUntil waits for the test, or for the end of the connection: a failing test must not hang.
+func (c *Call) HoldUntil(release <-chan struct{}) {
+	select {
+	case <-release:
+	case <-c.R.Context().Done():
+	}
+}
+
 // Reset sends a TCP reset instead of an answer.
 func (c *Call) Reset() {
 	if tcp, ok := c.hijack().(*net.TCPConn); ok {
