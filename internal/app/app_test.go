@@ -1,0 +1,208 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"invoicebridge/internal/app"
+	"invoicebridge/internal/postgres"
+	"invoicebridge/internal/testdb"
+)
+
+// running is a server with a handler of the test's own.
+type running struct {
+	url      string
+	stop     context.CancelFunc
+	ended    chan error
+	stopping *app.Stopping
+}
+
+func run(t *testing.T, shutdown time.Duration, h http.HandlerFunc) running {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	r := running{stop: stop, ended: make(chan error, 1), stopping: new(app.Stopping)}
+	address := make(chan string, 1)
+	s := app.Server{
+		Name: "test", Listen: "127.0.0.1:0", Handler: h, Log: slog.New(slog.DiscardHandler), RequestTimeout: time.Minute,
+		ShutdownTimeout: shutdown, Stopping: r.stopping, Ready: func(addr string) { address <- addr },
+	}
+	go func() { r.ended <- s.Run(ctx) }()
+	r.url = "http://" + <-address
+	return r
+}
+
+type outcome struct {
+	body string
+	err  error
+}
+
+func (r running) get() <-chan outcome {
+	out := make(chan outcome, 1)
+	go func() {
+		response, err := http.Get(r.url)
+		if err != nil {
+			out <- outcome{err: err}
+			return
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		out <- outcome{string(body), err}
+	}()
+	return out
+}
+
+// eventually waits for a condition on another goroutine, up to a limit that only a fault reaches.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+func TestStopLetsRunningRequestsEndAndTakesNoNewOnes(t *testing.T) {
+	t.Parallel()
+	entered, release := make(chan struct{}), make(chan struct{})
+	r := run(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) {
+		close(entered)
+		<-release
+		_, _ = io.WriteString(w, "whole")
+	})
+	answer := r.get()
+	<-entered
+	r.stop()
+	eventually(t, "readiness is off", r.stopping.Begun)
+	eventually(t, "no new connection is taken", func() bool {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	})
+	select {
+	case err := <-r.ended:
+		t.Fatalf("the server ended (%v) with a request at work", err)
+	default:
+	}
+	close(release)
+	if got := <-answer; got.err != nil || got.body != "whole" {
+		t.Errorf("the running request got %q, %v", got.body, got.err)
+	}
+	if err := <-r.ended; err != nil {
+		t.Errorf("a graceful stop is no error: %v", err)
+	}
+}
+
+func TestStopCutsRequestsOffAtTheEndOfTheShutdownTime(t *testing.T) {
+	t.Parallel()
+	entered, cancelled := make(chan struct{}), make(chan error, 1)
+	r := run(t, 50*time.Millisecond, func(_ http.ResponseWriter, request *http.Request) {
+		close(entered)
+		<-request.Context().Done()
+		cancelled <- request.Context().Err()
+	})
+	answer := r.get()
+	<-entered
+	r.stop()
+	if err := <-r.ended; err != nil {
+		t.Errorf("a stop at the end of the time is no error: %v", err)
+	}
+	if err := <-cancelled; !errors.Is(err, context.Canceled) {
+		t.Errorf("the request's context ended with %v", err)
+	}
+	if got := <-answer; got.err == nil {
+		t.Errorf("the request got an answer: %q", got.body)
+	}
+}
+
+func TestPortInUseIsToldWithItsAddress(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	s := app.Server{Name: "erp", Listen: taken.Addr().String(), Log: slog.New(slog.DiscardHandler)}
+	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), taken.Addr().String()) {
+		t.Errorf("got %v, want an error that names %s", err, taken.Addr())
+	}
+}
+
+func TestEveryMistakeInTheConfigurationIsNamedWithItsVariable(t *testing.T) {
+	t.Parallel()
+	err := app.ERPConfig{
+		Listen: "8080", DatabaseURL: "postgres://u:hush@/x?port=none", MaxConns: -1, MaxInFlight: -1,
+		KeyRetention: time.Minute, RequestTimeout: time.Hour, ShutdownTimeout: time.Nanosecond,
+	}.Check()
+	if err == nil {
+		t.Fatal("nothing was found wrong")
+	}
+	for _, variable := range []string{
+		"ERP_LISTEN", "ERP_DATABASE_URL", "ERP_MAX_CONNS", "ERP_MAX_IN_FLIGHT", "ERP_KEY_RETENTION", "ERP_REQUEST_TIMEOUT", "ERP_SHUTDOWN_TIMEOUT",
+	} {
+		if strings.Count(err.Error(), variable+": ") != 1 {
+			t.Errorf("%s is not named once:\n%v", variable, err)
+		}
+	}
+	if strings.Contains(err.Error(), "hush") {
+		t.Errorf("the password is told:\n%v", err)
+	}
+	ok := app.ERPConfig{Listen: "127.0.0.1:0", DatabaseURL: "postgres://localhost/erp"}
+	if err := ok.Check(); err != nil {
+		t.Errorf("zero values stand for defaults: %v", err)
+	}
+	log := app.LogConfig{Format: "xml", Level: "loud"}.Check()
+	if log == nil || !strings.Contains(log.Error(), "LOG_FORMAT") || !strings.Contains(log.Error(), "LOG_LEVEL") {
+		t.Errorf("log configuration: %v", log)
+	}
+}
+
+func TestERPRefusesToServeOnASchemaItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	serve := func(dsn string) error {
+		return app.RunERP(t.Context(), app.ERPConfig{Listen: "127.0.0.1:0", DatabaseURL: dsn}, slog.New(slog.DiscardHandler),
+			func(string) { t.Error("it serves") })
+	}
+	if err := serve(testdb.Empty(t)); !errors.Is(err, postgres.ErrSchemaOutdated) || !strings.Contains(err.Error(), "erp-api migrate up") {
+		t.Errorf("an empty database: %v", err)
+	}
+	pool := testdb.ERP(t)
+	if _, err := pool.Exec(t.Context(), "INSERT INTO schema_version (version_id, is_applied) VALUES (99999, true)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := serve(testdb.DSN(t, pool)); !errors.Is(err, postgres.ErrSchemaNewer) {
+		t.Errorf("a newer database: %v", err)
+	}
+}
+
+func TestERPTellsWhichDatabaseCannotBeReached(t *testing.T) {
+	t.Parallel()
+	err := app.RunERP(t.Context(), app.ERPConfig{Listen: "127.0.0.1:0", DatabaseURL: "postgres://u:hush@127.0.0.1:1/erp"},
+		slog.New(slog.DiscardHandler), nil)
+	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || strings.Contains(err.Error(), "hush") {
+		t.Errorf("got %v, want an error with the address and without the password", err)
+	}
+}
+
+func TestLoggerHasTheConfiguredFormAndLevel(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log, err := app.NewLogger(&out, app.LogConfig{Format: "json", Level: "warn"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info("quiet")
+	log.Warn("loud")
+	if got := out.String(); strings.Contains(got, "quiet") || !strings.HasPrefix(got, "{") || !strings.Contains(got, `"msg":"loud"`) {
+		t.Errorf("logged: %s", got)
+	}
+}
