@@ -140,6 +140,25 @@ func TestAnOvertakenAttemptWritesNothingOverARunningOne(t *testing.T) {
 	d.wantOneInvoice(id)
 }
 
+// Somebody took the attempt for dead without making another.
+func TestAnAttemptThatIsNotRunningAnyMoreWritesNothing(t *testing.T) {
+	d := setupDelivery(t)
+	release := make(chan struct{})
+	d.erp.OnPost(func(c *erpsim.Call) { c.HoldUntil(release); c.Send(c.Commit()) })
+	id := d.operation("SO-1001")
+	done := d.begin(t.Context(), id)
+	waitFor(t, "the call", func() bool { return len(d.erp.Posts()) == 1 })
+	d.exec("UPDATE operations SET status = 'unknown', lease_until = NULL, next_attempt_at = now() WHERE id = $1", id)
+	before := d.row(id)
+	close(release)
+	if r := <-done; r.err != nil || r.next.Done {
+		t.Errorf("result is %+v", r)
+	}
+	if after := d.row(id); after != before {
+		t.Errorf("it wrote\n%s\nover\n%s", after, before)
+	}
+}
+
 func TestAnOvertakenAttemptDoesNotCompleteTheJob(t *testing.T) {
 	d := setupDelivery(t)
 	release := make(chan struct{})
