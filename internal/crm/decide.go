@@ -90,8 +90,8 @@ type IssuedInvoice struct {
 	Number string
 }
 
-// Decide is the decision table of the delivery (docs/architecture.md). It is a function of its arguments alone, and
-// it decides for safety: succeeded only with an invoice of just this key and claim, failed only where the operation is
+// Decide is the decision table of the delivery (docs/idempotency.md). It is a function of its arguments alone, and it
+// decides for safety: succeeded only with an invoice of just this key and claim, failed only where the operation is
 // proven not applied, unknown wherever the request may have had its effect.
 func Decide(asked Asked, x *erpapi.Exchange) Decision {
 	switch {

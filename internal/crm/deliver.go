@@ -1,9 +1,7 @@
 package crm
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -82,7 +80,7 @@ func NewDeliverer(pool *pgxpool.Pool, erp ERP, opts DelivererOptions) *Deliverer
 	return &Deliverer{pool: pool, erp: erp, opts: opts}
 }
 
-// Lease is how long an attempt holds its operation at most: its calls, and then some. A Deliver takes no longer.
+// Lease is how long an attempt holds its operation at most: its calls, and what it takes to write their outcome.
 func (d *Deliverer) Lease() time.Duration { return callsPerLease*d.erp.AttemptTimeout() + leaseMargin }
 
 // Next says what is left to do for an operation.
@@ -145,54 +143,6 @@ func (d *Deliverer) standing(ctx context.Context, id uuid.UUID) (Next, error) {
 	return Next{At: row.DueAt}, nil
 }
 
-// attempt is one attempt from its beginning to its outcome.
-type attempt struct {
-	row      crmdb.DeliveryBeginRow
-	token    string
-	log      *slog.Logger
-	decision Decision
-	exchange erpapi.Exchange // the one that was decided on; empty if there was no call
-}
-
-func (d *Deliverer) newAttempt(row crmdb.DeliveryBeginRow) *attempt {
-	return &attempt{
-		row: row, token: d.opts.Token(row.TenantID),
-		log: d.opts.Logger.With("tenant", row.TenantID, "key", row.Key, "attempt", row.Attempt),
-	}
-}
-
-func (a *attempt) asked() Asked {
-	return Asked{
-		Key: a.row.Key, Source: a.row.Source, Order: a.row.OrderID, Role: erpapi.Role(a.row.Role),
-		Sequence: int64(a.row.Sequence), MayHaveArrived: a.row.MayHaveArrived,
-	}
-}
-
-// make makes the call. It always comes to a decision.
-func (a *attempt) make(ctx context.Context, erp ERP) {
-	asked := a.asked()
-	if hash := sha256.Sum256(a.row.Request); !bytes.Equal(hash[:], a.row.RequestHash) {
-		a.decision = again(asked, OutcomeNotSent, StepAttention, ReasonRequestDamaged,
-			"Nothing was sent: the stored request is not the one that was frozen.")
-		return
-	}
-	if a.token == "" {
-		a.decision = again(asked, OutcomeNotAuthorised, StepSlow, ReasonNotAuthorised,
-			"Nothing was sent: no ERP token is configured for this tenant.")
-		return
-	}
-	if Reason(a.row.Reason) == ReasonAnswerIncomplete {
-		// The answer itself could be what breaks each time (too long, say); this one is short.
-		x := erp.GetOperation(ctx, a.token, a.row.Key)
-		if decision, settled := DecideSettled(asked, &x); settled {
-			a.exchange, a.decision = x, decision
-			return
-		}
-	}
-	a.exchange = erp.CreateInvoice(ctx, a.token, a.row.Key, a.row.Request)
-	a.decision = Decide(asked, &a.exchange)
-}
-
 // end writes the outcome, come what may of ctx.
 func (d *Deliverer) end(ctx context.Context, a *attempt, complete func(ctx context.Context, tx pgx.Tx) error) (Next, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeLimit)
@@ -227,51 +177,4 @@ func (d *Deliverer) writeEnd(ctx context.Context, params crmdb.DeliveryEndParams
 		return complete(ctx, tx)
 	})
 	return row, err
-}
-
-func (d *Deliverer) endParams(a *attempt) crmdb.DeliveryEndParams {
-	params := crmdb.DeliveryEndParams{
-		ID: a.row.ID, Attempt: a.row.Attempt,
-		Outcome: string(a.decision.Outcome), Status: string(a.decision.Status), Reason: string(a.decision.Reason),
-		Detail:       keepable(a.decision.Detail, a.token),
-		ProblemType:  keepable(string(problemType(&a.exchange)), a.token),
-		PauseSeconds: d.pause(a).Seconds(), Attention: a.decision.Step == StepAttention,
-		TotalSeconds: d.opts.TotalTime.Seconds(),
-	}
-	if a.decision.Step == StepWait {
-		params.Waits = 1
-	}
-	if a.exchange.Status != 0 {
-		status := int32(a.exchange.Status)
-		params.HttpStatus = &status
-	}
-	if inv := a.decision.Invoice; inv != nil {
-		params.InvoiceID, params.InvoiceNumber = &inv.ID, &inv.Number
-	}
-	return params
-}
-
-// report tells log and metrics, after the commit.
-func (d *Deliverer) report(ctx context.Context, a *attempt, row crmdb.DeliveryEndRow) {
-	log := a.log.With("outcome", a.decision.Outcome, "status", a.decision.Status, "reason", a.decision.Reason,
-		"http_status", a.exchange.Status, "detail", keepable(a.decision.Detail, a.token))
-	switch {
-	case row.Flagged:
-		log.WarnContext(ctx, "operation needs an operator")
-	case a.decision.Status == StatusFailed:
-		log.WarnContext(ctx, "operation failed")
-	case a.decision.Step == StepSlow:
-		log.ErrorContext(ctx, "the ERP does not accept our token", "next_attempt_at", row.DueAt)
-	case a.decision.Step == StepDone:
-		log.InfoContext(ctx, "operation delivered", "invoice_number", a.decision.Invoice.Number)
-	default:
-		log.InfoContext(ctx, "attempt will be repeated", "next_attempt_at", row.DueAt)
-	}
-	if d.opts.Observer == nil {
-		return
-	}
-	d.opts.Observer.AttemptEnded(a.decision.Outcome)
-	if row.Flagged {
-		d.opts.Observer.OperationFlagged(a.decision.Reason)
-	}
 }
