@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 
@@ -106,14 +105,6 @@ func testOrder(id string) crm.Order {
 		Customer: erpapi.Customer{Name: "Test Customer A", Country: "DE", VATID: "XX000000001"},
 		Lines:    []erpapi.Line{{SKU: "P-1", Quantity: &quantity, UnitPrice: &price, VATRate: &rate, VATCategory: "S"}},
 	}
-}
-
-// id is the operation of the only order, or of any.
-func (b *bench) id() uuid.UUID {
-	b.t.Helper()
-	var id uuid.UUID
-	b.scan(&id, "SELECT id FROM operations LIMIT 1")
-	return id
 }
 
 func (b *bench) count(from string, args ...any) (n int) {
