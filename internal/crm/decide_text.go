@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"invoicebridge/internal/erpapi"
+	"invoicebridge/internal/kept"
 	"invoicebridge/internal/problem"
 )
 
@@ -52,19 +52,5 @@ func answerText(x *erpapi.Exchange) string {
 	return strings.TrimSpace(b.String())
 }
 
-// keepable makes text that came from outside fit for a column and a log line: bounded, valid, without NUL (which
-// PostgreSQL can't hold) and without the secret, should a server have echoed it.
-func keepable(text, secret string) string {
-	if secret != "" {
-		text = strings.ReplaceAll(text, secret, "[token]")
-	}
-	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\x00", "\ufffd")
-	if len(text) <= maxDetail {
-		return text
-	}
-	cut := maxDetail
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
-}
+// keepable is text of the ERP's, fit for a column and a log line, without our token.
+func keepable(text, token string) string { return kept.Text(text, token, maxDetail) }
