@@ -11,39 +11,55 @@ import (
 	"github.com/google/uuid"
 )
 
-const invoiceLineInsert = `-- name: InvoiceLineInsert :exec
+const invoiceLineInsert = `-- name: InvoiceLineInsert :many
+WITH lines AS (
 INSERT INTO invoice_lines (
     invoice_id, position, sku, description, quantity, unit_price, discount, vat_rate, vat_category,
     exemption_reason, net)
-SELECT unnest($1::uuid[]),
-       unnest($2::integer[]),
-       unnest($3::text[]),
-       unnest($4::text[]),
-       unnest($5::text[])::numeric,
-       unnest($6::text[])::numeric,
-       unnest($7::text[])::numeric,
-       nullif(unnest($8::text[]), '')::numeric,
-       unnest($9::text[]),
-       unnest($10::text[]),
-       unnest($11::text[])::numeric
+SELECT unnest($4::uuid[]),
+       unnest($5::integer[]),
+       unnest($6::text[]),
+       unnest($7::text[]),
+       unnest($8::text[])::numeric,
+       unnest($9::text[])::numeric,
+       unnest($10::text[])::numeric,
+       nullif(unnest($11::text[]), '')::numeric,
+       unnest($12::text[]),
+       unnest($13::text[]),
+       unnest($14::text[])::numeric
+)
+INSERT INTO registrations (id, tenant_id, invoice_id, target_id, key, status, next_attempt_at)
+SELECT gen_random_uuid(), t.tenant_id, i.id, t.id, i.key, 'pending', now()
+FROM targets AS t
+CROSS JOIN (SELECT unnest($1::uuid[]) AS id, unnest($2::text[]) AS key) AS i
+WHERE t.tenant_id = $3 AND t.disabled_at IS NULL
+RETURNING id
 `
 
 type InvoiceLineInsertParams struct {
-	InvoiceIds       []uuid.UUID
-	Positions        []int32
-	Skus             []string
-	Descriptions     []string
-	Quantities       []string
-	UnitPrices       []string
-	Discounts        []string
-	VatRates         []string
-	VatCategories    []string
-	ExemptionReasons []string
-	Nets             []string
+	RegisteredInvoiceIds []uuid.UUID
+	RegisteredKeys       []string
+	TenantID             string
+	InvoiceIds           []uuid.UUID
+	Positions            []int32
+	Skus                 []string
+	Descriptions         []string
+	Quantities           []string
+	UnitPrices           []string
+	Discounts            []string
+	VatRates             []string
+	VatCategories        []string
+	ExemptionReasons     []string
+	Nets                 []string
 }
 
-func (q *Queries) InvoiceLineInsert(ctx context.Context, arg InvoiceLineInsertParams) error {
-	_, err := q.db.Exec(ctx, invoiceLineInsert,
+// The last statement of issuing, so it also writes the outbox: a registration for each invoice at each target of the
+// tenant. A statement of its own would cost a round trip even where there are no targets.
+func (q *Queries) InvoiceLineInsert(ctx context.Context, arg InvoiceLineInsertParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, invoiceLineInsert,
+		arg.RegisteredInvoiceIds,
+		arg.RegisteredKeys,
+		arg.TenantID,
 		arg.InvoiceIds,
 		arg.Positions,
 		arg.Skus,
@@ -56,5 +72,20 @@ func (q *Queries) InvoiceLineInsert(ctx context.Context, arg InvoiceLineInsertPa
 		arg.ExemptionReasons,
 		arg.Nets,
 	)
-	return err
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

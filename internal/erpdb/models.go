@@ -8,6 +8,19 @@ import (
 	"time"
 )
 
+type Target struct {
+	TenantID           string
+	ID                 string
+	Kind               string
+	BaseUrl            string
+	CredentialRef      string
+	KeyWindowSeconds   *int64
+	Locatable          bool
+	AbsentAfterSeconds *int64
+	CreatedAt          time.Time
+	DisabledAt         *time.Time
+}
+
 type Tenant struct {
 	ID        string
 	Name      string

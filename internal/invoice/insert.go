@@ -12,10 +12,10 @@ import (
 	"invoicebridge/internal/erpdb"
 )
 
-// insert writes the invoices and lines of a numbered round, in two statements.
-func insert(ctx context.Context, tx pgx.Tx, round []*member, createdAt time.Time) error {
+// insert writes the invoices and lines of a numbered round and the registrations they owe, in two statements.
+func (s *Service) insert(ctx context.Context, tx pgx.Tx, round []*member, createdAt time.Time) error {
 	invoices := erpdb.InvoiceInsertParams{TenantID: round[0].Tenant}
-	var lines erpdb.InvoiceLineInsertParams
+	lines := erpdb.InvoiceLineInsertParams{TenantID: round[0].Tenant}
 	for _, m := range round {
 		var err error
 		m.document, err = m.draft.document(identification{
@@ -26,15 +26,18 @@ func insert(ctx context.Context, tx pgx.Tx, round []*member, createdAt time.Time
 		}
 		addInvoice(&invoices, m)
 		addLines(&lines, m)
+		lines.RegisteredInvoiceIds = append(lines.RegisteredInvoiceIds, m.id)
+		lines.RegisteredKeys = append(lines.RegisteredKeys, m.Key.String())
 	}
 	queries := erpdb.New(tx)
 	if err := queries.InvoiceInsert(ctx, invoices); err != nil {
 		return fmt.Errorf("insert %d invoices: %w", len(round), err)
 	}
-	if err := queries.InvoiceLineInsert(ctx, lines); err != nil {
-		return fmt.Errorf("insert %d invoice lines: %w", len(lines.Positions), err)
+	registrations, err := queries.InvoiceLineInsert(ctx, lines)
+	if err != nil {
+		return fmt.Errorf("insert %d invoice lines and what is to be registered: %w", len(lines.Positions), err)
 	}
-	return nil
+	return s.enqueue(ctx, tx, registrations)
 }
 
 func addInvoice(p *erpdb.InvoiceInsertParams, m *member) {

@@ -152,7 +152,7 @@ func (s *Service) commit(ctx context.Context, round []*member, hurry bool) error
 		if err := takeNumbers(ctx, tx, round, lockPatience); err != nil {
 			return err
 		}
-		return insert(ctx, tx, round, times.FirstSeen)
+		return s.insert(ctx, tx, round, times.FirstSeen)
 	})
 	if err != nil {
 		return fmt.Errorf("issue %d invoices: %w", len(round), err)

@@ -46,6 +46,8 @@ type Options struct {
 	Logger       *slog.Logger     // default: none
 	KeyRetention time.Duration    // default: DefaultKeyRetention
 	Now          func() time.Time // default: time.Now; measures waiting only, never stands in a document
+	// Registrations is where the jobs of registrations go. Without it they are left to the sweep.
+	Registrations RegistrationQueue
 }
 
 // Service issues and reads invoices. It is safe for concurrent use, by any number of processes on one database.
@@ -54,11 +56,12 @@ type Service struct {
 	logger    *slog.Logger
 	retention time.Duration
 	now       func() time.Time
+	queue     RegistrationQueue
 }
 
 // NewService makes a Service on the ERP's database.
 func NewService(pool *pgxpool.Pool, opts Options) *Service {
-	s := &Service{pool: pool, logger: opts.Logger, retention: opts.KeyRetention, now: opts.Now}
+	s := &Service{pool: pool, logger: opts.Logger, retention: opts.KeyRetention, now: opts.Now, queue: opts.Registrations}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}

@@ -41,6 +41,8 @@ CREATE TABLE registrations (
     first_sent_at   timestamptz,
     -- when the newest request that may have had an effect left; what "absent" is measured against
     last_sent_at    timestamptz,
+    -- when trying began, or was begun anew by an operator; what the limits are measured from
+    tried_since     timestamptz,
     -- the target's own id of what it has begun and not finished
     known           text        NOT NULL DEFAULT '',
     reference       text        NOT NULL DEFAULT '',
@@ -84,7 +86,7 @@ CREATE TABLE registration_attempts (
     CONSTRAINT registration_attempts_action_known CHECK (action IN ('send', 'locate')),
     CONSTRAINT registration_attempts_outcome_known CHECK (outcome IN
         ('sent', 'accepted', 'rejected', 'already_registered', 'not_sent', 'wait', 'not_authorised', 'wrong_answer', 'lost',
-         'landed', 'held', 'absent', 'inconclusive', 'overtaken')),
+         'landed', 'held', 'absent', 'inconclusive', 'foreign', 'overtaken')),
     CONSTRAINT registration_attempts_finished_with_outcome CHECK ((outcome = 'sent') = (finished_at IS NULL))
 );
 

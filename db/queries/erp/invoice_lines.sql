@@ -1,4 +1,7 @@
--- name: InvoiceLineInsert :exec
+-- name: InvoiceLineInsert :many
+-- The last statement of issuing, so it also writes the outbox: a registration for each invoice at each target of the
+-- tenant. A statement of its own would cost a round trip even where there are no targets.
+WITH lines AS (
 INSERT INTO invoice_lines (
     invoice_id, position, sku, description, quantity, unit_price, discount, vat_rate, vat_category,
     exemption_reason, net)
@@ -12,4 +15,11 @@ SELECT unnest(@invoice_ids::uuid[]),
        nullif(unnest(@vat_rates::text[]), '')::numeric,
        unnest(@vat_categories::text[]),
        unnest(@exemption_reasons::text[]),
-       unnest(@nets::text[])::numeric;
+       unnest(@nets::text[])::numeric
+)
+INSERT INTO registrations (id, tenant_id, invoice_id, target_id, key, status, next_attempt_at)
+SELECT gen_random_uuid(), t.tenant_id, i.id, t.id, i.key, 'pending', now()
+FROM targets AS t
+CROSS JOIN (SELECT unnest(@registered_invoice_ids::uuid[]) AS id, unnest(@registered_keys::text[]) AS key) AS i
+WHERE t.tenant_id = @tenant_id AND t.disabled_at IS NULL
+RETURNING id;

@@ -1,0 +1,41 @@
+-- name: TargetGet :one
+SELECT tenant_id, id, kind, base_url, credential_ref, key_window_seconds, locatable, absent_after_seconds, created_at, disabled_at
+FROM targets
+WHERE tenant_id = @tenant_id AND id = @id
+FOR NO KEY UPDATE;
+
+-- name: TargetUpsert :exec
+-- A target that was disabled is enabled again. Its kind stays: that it is the same is checked under the lock of TargetGet.
+INSERT INTO targets (tenant_id, id, kind, base_url, credential_ref, key_window_seconds, locatable, absent_after_seconds)
+VALUES (@tenant_id, @id, @kind, @base_url, @credential_ref, sqlc.narg(key_window_seconds), @locatable, sqlc.narg(absent_after_seconds))
+ON CONFLICT ON CONSTRAINT targets_pkey DO UPDATE
+SET base_url = excluded.base_url, credential_ref = excluded.credential_ref,
+    key_window_seconds = excluded.key_window_seconds, locatable = excluded.locatable,
+    absent_after_seconds = excluded.absent_after_seconds, disabled_at = NULL;
+
+-- name: TargetList :many
+SELECT tenant_id, id, kind, base_url, credential_ref, key_window_seconds, locatable, absent_after_seconds, created_at, disabled_at
+FROM targets
+WHERE tenant_id = @tenant_id
+ORDER BY id;
+
+-- name: TargetListInUse :many
+-- Those that requests may still be sent to: the enabled ones, and the others with something open.
+SELECT t.tenant_id, t.id, t.kind, t.base_url, t.credential_ref, t.key_window_seconds, t.locatable, t.absent_after_seconds,
+       t.created_at, t.disabled_at
+FROM targets AS t
+WHERE t.disabled_at IS NULL
+   OR EXISTS (SELECT FROM registrations AS r
+              WHERE r.tenant_id = t.tenant_id AND r.target_id = t.id AND r.status IN ('pending', 'processing', 'unknown'))
+ORDER BY t.tenant_id, t.id;
+
+-- name: TargetDisable :execrows
+UPDATE targets
+SET disabled_at = now()
+WHERE tenant_id = @tenant_id AND id = @id AND disabled_at IS NULL;
+
+-- name: TargetDoubts :one
+-- How many registrations at this target are in doubt, so that it has to be asked what it has.
+SELECT count(*)
+FROM registrations
+WHERE tenant_id = @tenant_id AND target_id = @target_id AND status IN ('processing', 'unknown');
