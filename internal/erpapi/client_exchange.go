@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
+	"invoicebridge/internal/outbound"
 	"invoicebridge/internal/problem"
 )
 
@@ -119,40 +119,8 @@ func FromDocument(body []byte) *problem.Problem {
 	return p
 }
 
-// The bounds of a pause that an answer asks for: never a tight loop, never longer than an operator would notice.
+// The bounds of a pause that an answer asks for; see outbound.RetryAfter.
 const (
-	RetryAfterFloor = time.Second
-	RetryAfterCap   = time.Hour
+	RetryAfterFloor = outbound.MinRetryAfter
+	RetryAfterCap   = outbound.MaxRetryAfter
 )
-
-// ParseRetryAfter reads the Retry-After header (RFC 9110, 10.2.3): whole seconds, or a date in any of the three forms
-// of HTTP, counted from the answer's own Date if it has one, so that clocks that differ do no harm. What it gives
-// lies within RetryAfterFloor and RetryAfterCap. Nonsense (negative, fractions, trailing text, empty, several
-// headers) counts as no header at all.
-func ParseRetryAfter(h http.Header, now func() time.Time) (pause time.Duration, given bool) {
-	values := h.Values("Retry-After")
-	if len(values) != 1 {
-		return 0, false
-	}
-	text := strings.TrimSpace(values[0])
-	if isDigits(text) {
-		seconds, err := strconv.ParseUint(text, 10, 63)
-		if err != nil || seconds > uint64(RetryAfterCap/time.Second) { // more digits than a number holds: a lot
-			return RetryAfterCap, true
-		}
-		return max(RetryAfterFloor, time.Duration(seconds)*time.Second), true
-	}
-	at, err := http.ParseTime(text)
-	if err != nil {
-		return 0, false
-	}
-	from, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		from = now()
-	}
-	return min(max(RetryAfterFloor, at.Sub(from)), RetryAfterCap), true
-}
-
-func isDigits(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789") == ""
-}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
@@ -30,8 +31,10 @@ type Config struct {
 const (
 	defaultMaxAnswer = 1 << 20
 	maxAnswerHeader  = 64 << 10
-	idleConnections  = 32
-	idleTimeout      = 30 * time.Second
+	idleConnections  = 64
+	idleTimeout      = 30 * time.Second // shorter than what servers usually keep, so that they rarely hang up first
+	// A host that does not take connections is not worth the whole exchange's time: nothing is lost by giving up early.
+	connectTimeout = 5 * time.Second
 )
 
 // What an Exchange's Err may be, besides the errors of the network.
@@ -68,6 +71,8 @@ func newTransport(cfg Config) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Transport{
+		DialContext:            (&net.Dialer{Timeout: connectTimeout}).DialContext,
+		TLSHandshakeTimeout:    connectTimeout,
 		Protocols:              protocols,
 		DisableKeepAlives:      cfg.FreshConnections,
 		DisableCompression:     true,
@@ -120,12 +125,22 @@ func (c *Client) Do(ctx context.Context, r Request) Exchange {
 	// that one points to.
 	res, err := c.transport.RoundTrip(req)
 	if err != nil {
-		return Exchange{Begun: begun.Load(), Err: fmt.Errorf("%s: %w", r.Method, err)}
+		return Exchange{Begun: begun.Load(), Err: fmt.Errorf("%s: %w", r.Method, withEnd(ctx, err))}
 	}
 	defer func() { _ = res.Body.Close() }()
 	x := Exchange{Begun: true, Status: res.StatusCode, Header: res.Header}
 	x.Body, x.Err = readBounded(res.Body, c.maxAnswer)
+	x.Err = withEnd(ctx, x.Err)
 	return x
+}
+
+// withEnd puts context.Canceled or DeadlineExceeded into the chain of what they brought about: net/http tells such an
+// end by its cause alone.
+func withEnd(ctx context.Context, err error) error {
+	if end := ctx.Err(); err != nil && end != nil && !errors.Is(err, end) {
+		return fmt.Errorf("%w: %w", end, err)
+	}
+	return err
 }
 
 func newRequest(ctx context.Context, r Request) (*http.Request, error) {

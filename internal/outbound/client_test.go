@@ -174,3 +174,21 @@ func TestABodyArrivesWithItsLengthOnEveryAttempt(t *testing.T) {
 		}
 	}
 }
+
+func TestAnInterruptionIsToldWhateverItsCause(t *testing.T) {
+	t.Parallel()
+	shutdown := errors.New("shutting down")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		cancel(shutdown)
+		<-r.Context().Done()
+	})
+	x := newClient(t, outbound.Config{}).Do(ctx, post(s.URL, "{}"))
+	if !x.Begun || !errors.Is(x.Err, context.Canceled) || !errors.Is(x.Err, shutdown) {
+		t.Errorf("got %+v, want both the cancellation and its cause", x)
+	}
+	if x = newClient(t, outbound.Config{}).Do(ctx, post(s.URL, "{}")); x.Begun || !errors.Is(x.Err, context.Canceled) {
+		t.Errorf("cancelled before: got %+v, want nothing begun", x)
+	}
+}
