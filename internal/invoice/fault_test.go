@@ -51,9 +51,12 @@ func (g gate) open() {
 // awaitWaiting waits until n transactions stand at the gate.
 func (g gate) awaitWaiting(n int) {
 	g.e.t.Helper()
-	g.e.await(n, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = "+
-		"(SELECT oid FROM pg_database WHERE datname = current_database())")
+	g.e.await(n, "SELECT count(*) FROM "+atGate)
 }
+
+// atGate are the locks of those that wait at this database's gate: a server has the databases of many tests.
+const atGate = `pg_locks WHERE locktype = 'advisory' AND NOT granted
+	AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 
 // await waits until a query answers n.
 func (e erp) await(n int, sql string) {
@@ -169,7 +172,7 @@ func TestAKilledConnectionLeavesNothingAndTheRetryIssues(t *testing.T) {
 	g := e.closeGate()
 	first := e.background(t.Context(), command(t, "K1", request(t)))
 	g.awaitWaiting(1)
-	e.exec("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+	e.exec("SELECT pg_terminate_backend(pid) FROM " + atGate)
 	p := wantProblem(t, first()[0], problem.Unavailable)
 	if p.RetryAfter <= 0 {
 		t.Error("no Retry-After")

@@ -115,18 +115,23 @@ func refuse(round []*member, refused refusals) (others []*member) {
 // fail settles members whose tries have come to nothing.
 func (s *Service) fail(ctx context.Context, round []*member, err error) {
 	for _, m := range round {
-		switch failureOf(err) {
-		case failureInProgress:
-			p := problem.New(problem.OperationInProgress, "The first request with this key has not ended yet.")
-			p.RetryAfter = retryAfter
-			m.refuse(p)
-		case failureRetry, failureBlocked, failureUnavailable:
-			s.logger.WarnContext(ctx, "invoice not issued, the caller is to come again",
-				"tenant", m.Tenant, "key", m.Key.String(), "error", err)
-			m.refuse(unavailable())
-		default:
-			m.settle(Result{Err: err})
-		}
+		m.settle(s.failure(ctx, m, err))
+	}
+}
+
+// failure is the result of a member whose tries have come to nothing because of err.
+func (s *Service) failure(ctx context.Context, m *member, err error) Result {
+	switch failureOf(err) {
+	case failureInProgress:
+		p := problem.New(problem.OperationInProgress, "The first request with this key has not ended yet.")
+		p.RetryAfter = retryAfter
+		return Result{Err: p}
+	case failureRetry, failureBlocked, failureUnavailable:
+		s.logger.WarnContext(ctx, "invoice not issued, the caller is to come again",
+			"tenant", m.Tenant, "key", m.Key.String(), "error", err)
+		return Result{Err: unavailable()}
+	default:
+		return Result{Err: err}
 	}
 }
 

@@ -61,7 +61,7 @@ func rounds(members []*member) [][]*member {
 	var all [][]*member
 	for waiting := members; len(waiting) > 0; {
 		var round []*member
-		round, waiting = nextRound(waiting)
+		round, waiting = nextRound(waiting, maxRound)
 		if len(round) > 0 {
 			all = append(all, round)
 		}
@@ -69,7 +69,8 @@ func rounds(members []*member) [][]*member {
 	return all
 }
 
-func nextRound(members []*member) (round, later []*member) {
+// nextRound takes at most most members, and always the first that is open.
+func nextRound(members []*member, most int) (round, later []*member) {
 	// What is put off counts, too, or a later member would overtake an earlier one of its order.
 	keys, orders := map[idempotency.Key]bool{}, map[order]bool{}
 	tenant := ""
@@ -84,7 +85,7 @@ func nextRound(members []*member) (round, later []*member) {
 			later = append(later, m)
 			continue
 		}
-		if keys[m.Key] || orders[m.order()] || len(round) == maxRound {
+		if keys[m.Key] || orders[m.order()] || len(round) == most {
 			later = append(later, m)
 		} else {
 			round = append(round, m)

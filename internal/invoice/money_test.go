@@ -82,10 +82,13 @@ func TestAmountsOfKnownInvoices(t *testing.T) {
 func TestADiscountIsTakenOffBeforeTheLineIsRounded(t *testing.T) {
 	t.Parallel()
 	r := linesOf(t, "EUR", "0.125 19.96 19") // 2.495
-	discount := erpapi.MustDecimal("0.50")
-	r.Lines[0].Discount = &discount
-	if got := mustDraft(t, r).net.String(); got != "2" {
-		t.Errorf("2.495 - 0.50 gives %s", got)
+	for text, want := range map[string]string{"0.50": "2.00", "2.50": "-0.01", "-0.50": "3.00"} {
+		discount := erpapi.MustDecimal(text)
+		r.Lines[0].Discount = &discount
+		d := mustDraft(t, r)
+		if got := d.amount(d.net); got != want {
+			t.Errorf("2.495 - %s gives %s", text, got)
+		}
 	}
 }
 

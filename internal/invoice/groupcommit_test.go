@@ -1,0 +1,331 @@
+package invoice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"invoicebridge/internal/problem"
+	"invoicebridge/internal/testdb"
+)
+
+// lined is a Batcher whose first request stands at the gate, so that whatever follows has to wait in the lane.
+type lined struct {
+	erp
+	b     *Batcher
+	gate  gate
+	first func() Result
+}
+
+func lineUp(t *testing.T, e erp, s *Service) lined {
+	t.Helper()
+	l := lined{erp: e, b: NewBatcher(s), gate: e.closeGate()}
+	l.first = l.send(t.Context(), command(t, "first", orderOf(t, "SO-first")))
+	l.gate.awaitWaiting(1)
+	return l
+}
+
+// send sends one request in the background. What it panics with becomes an error.
+func (l lined) send(ctx context.Context, cmd Command) func() Result {
+	done := make(chan Result, 1)
+	go func() {
+		r := Result{Err: errors.New("panicked")}
+		defer func() {
+			_ = recover() //nolint:errcheck // told by r
+			done <- r
+		}()
+		r = l.b.Issue(ctx, []Command{cmd})[0]
+	}()
+	return func() Result {
+		l.t.Helper()
+		select {
+		case r := <-done:
+			return r
+		case <-time.After(30 * time.Second):
+			l.t.Fatalf("the request with key %s does not end", cmd.Key)
+			return Result{}
+		}
+	}
+}
+
+// queue sends n requests and waits until all of them wait in the lane.
+func (l lined) queue(n int) (answers []func() Result) {
+	l.t.Helper()
+	for i := range n {
+		answers = append(answers, l.send(l.t.Context(), command(l.t, fmt.Sprint("K", i), orderOf(l.t, fmt.Sprint("SO-", i)))))
+		l.awaitQueued(i + 1)
+	}
+	return answers
+}
+
+func (l lined) awaitQueued(n int) {
+	l.t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		l.b.mu.Lock()
+		queued := 0
+		if lane := l.b.lanes[tenant]; lane != nil {
+			queued = len(lane.waiting)
+		}
+		l.b.mu.Unlock()
+		if queued == n {
+			return
+		}
+		if time.Now().After(deadline) {
+			l.t.Fatalf("%d requests wait, want %d", queued, n)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (l lined) wantIdle() {
+	l.t.Helper()
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	if len(l.b.lanes) != 0 {
+		l.t.Errorf("a lane is left: %+v", l.b.lanes[tenant])
+	}
+}
+
+func (l lined) wantIssued(answers ...func() Result) {
+	l.t.Helper()
+	for i, answer := range answers {
+		if r := answer(); r.Err != nil || r.Answer.Replayed {
+			l.t.Errorf("%d: %+v", i, r)
+		}
+	}
+}
+
+func TestWhatWaitsForATransactionGoesTogetherInTheNext(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	l := lineUp(t, e, e.Service)
+	answers := l.queue(5)
+	l.gate.open()
+	l.wantIssued(append(answers, l.first)...)
+	if n := e.count("SELECT count(DISTINCT xmin::text) FROM invoices"); n != 2 {
+		t.Errorf("%d transactions", n)
+	}
+	e.wantNumbers(tenant, "INV", 6)
+	l.wantIdle()
+}
+
+func TestACallerThatLeavesTheQueueIsNotIssuedAndHarmsNobody(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	l := lineUp(t, e, e.Service)
+	ctx, cancel := context.WithCancel(t.Context())
+	leaver := l.send(ctx, command(t, "leaver", orderOf(t, "SO-leaver")))
+	l.awaitQueued(1)
+	stays := l.send(t.Context(), command(t, "stays", orderOf(t, "SO-stays")))
+	l.awaitQueued(2)
+	cancel()
+	if r := leaver(); !errors.Is(r.Err, context.Canceled) { // while the gate is closed
+		t.Errorf("leaver: %+v", r)
+	}
+	l.gate.open()
+	l.wantIssued(l.first, stays)
+	if n := e.invoices(); n != 2 {
+		t.Errorf("%d invoices", n)
+	}
+	l.wantIdle()
+}
+
+// The group stands at the gate itself; then its leader, or a follower, goes away.
+func TestACallerThatLeavesItsGroupHarmsNobody(t *testing.T) {
+	t.Parallel()
+	for leaver, who := range []string{"leader", "follower"} {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			e := setup(t)
+			tx, err := e.pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback(context.Background()) }()
+			const lockCounter = `INSERT INTO invoice_counters VALUES ('t1', 'INV', 2027, 0 + 1)`
+			if _, err := tx.Exec(t.Context(), lockCounter); err != nil {
+				t.Fatal(err)
+			}
+			l := lineUp(t, e, e.Service)
+			var answers []func() Result
+			var cancels []context.CancelFunc
+			for i := range 2 { // dated 2027, whose counter is locked
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				cancels = append(cancels, cancel)
+				r := request(t, "SO-1001", fmt.Sprint("SO-", i), "2026-03-02", "2027-03-02")
+				answers = append(answers, l.send(ctx, command(t, fmt.Sprint("K", i), r)))
+				l.awaitQueued(i + 1)
+			}
+			l.gate.open()
+			e.awaitBlocked(1) // the group, by the counter
+			cancels[leaver]()
+			if who == "follower" {
+				if r := answers[leaver](); !errors.Is(r.Err, context.Canceled) { // while the group is at work
+					t.Errorf("%+v", r)
+				}
+			}
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			l.wantIssued(l.first, answers[1-leaver])
+			e.await(3, "SELECT count(*) FROM invoices") // the transaction is not the leaver's alone
+			l.wantIdle()
+		})
+	}
+}
+
+func TestAKeyAtWorkIsNotWaitedForInTheQueueForLong(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	l := lineUp(t, e, e.Service)
+	again := l.send(t.Context(), command(t, "first", orderOf(t, "SO-first")))
+	p := wantProblem(t, again(), problem.OperationInProgress) // while the gate is closed
+	if p.RetryAfter <= 0 {
+		t.Error("no Retry-After")
+	}
+	l.gate.open()
+	l.wantIssued(l.first)
+	if r := l.b.Issue(t.Context(), []Command{command(t, "first", orderOf(t, "SO-first"))})[0]; r.Err != nil || !r.Answer.Replayed {
+		t.Errorf("%+v", r)
+	}
+	l.wantIdle()
+}
+
+func TestASecondRequestWithAKeyInTheQueueGetsTheAnswerOfTheFirst(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	l := lineUp(t, e, e.Service)
+	again := l.send(t.Context(), command(t, "first", orderOf(t, "SO-first")))
+	l.awaitQueued(1)
+	other := l.send(t.Context(), command(t, "first", orderOf(t, "SO-other")))
+	l.awaitQueued(2)
+	l.gate.open()
+	l.wantIssued(l.first)
+	if r := again(); r.Err != nil || !r.Answer.Replayed {
+		t.Errorf("%+v", r)
+	}
+	wantProblem(t, other(), problem.IdempotencyKeyReused)
+	l.wantIdle()
+}
+
+func TestABlockedMemberLeavesItsGroupAndTheLane(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	tx, err := e.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), `INSERT INTO order_balances VALUES ('t1', 'crm-1', 'SO-0', 'EUR', 0, 0)`); err != nil {
+		t.Fatal(err)
+	}
+	l := lineUp(t, e, e.Service)
+	answers := l.queue(3)
+	l.gate.open()
+	l.wantIssued(answers[1], answers[2], l.first) // while the order of the first in the group, its leader, is busy
+	later := l.send(t.Context(), command(t, "later", orderOf(t, "SO-later")))
+	l.wantIssued(later)
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.wantIssued(answers[0])
+	l.wantIdle()
+}
+
+// panickyOnce panics at a statement when it is armed, and disarms.
+type panickyOnce struct {
+	at    string
+	armed atomic.Bool
+}
+
+func (p *panickyOnce) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(q.SQL, p.at) && p.armed.CompareAndSwap(true, false) {
+		panic("as told")
+	}
+	return ctx
+}
+func (*panickyOnce) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func TestAPanicOfALeaderIsItsOwnOnly(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	cfg, err := pgxpool.ParseConfig(testdb.DSN(t, e.pool))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracer := &panickyOnce{at: "OrderBalanceAdd"}
+	cfg.ConnConfig.Tracer = tracer
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	l := lineUp(t, e, NewService(pool, Options{}))
+	answers := l.queue(3)
+	tracer.armed.Store(true)
+	l.gate.open()
+	l.wantIssued(l.first, answers[1], answers[2])
+	if r := answers[0](); r.Err == nil || r.Err.Error() != "panicked" {
+		t.Errorf("the leader: %+v", r)
+	}
+	l.wantIdle()
+	e.wantNumbers(tenant, "INV", 3)
+}
+
+func TestALaneIsOfOneTenant(t *testing.T) {
+	t.Parallel()
+	e := setup(t, "t2")
+	tx, err := e.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), `INSERT INTO invoice_counters VALUES ('t1', 'INV', 2026, 1)`); err != nil {
+		t.Fatal(err)
+	}
+	l := lined{erp: e, b: NewBatcher(e.Service)}
+	busy := l.send(t.Context(), command(t, "K1", request(t)))
+	e.awaitBlocked(1)
+	other := command(t, "K1", request(t))
+	other.Tenant = "t2"
+	l.wantIssued(l.send(t.Context(), other))
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.wantIssued(busy)
+}
+
+func TestGroupCommitUnderLoadIssuesEachOrderOnceWithoutHoles(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	batchers := []*Batcher{NewBatcher(e.Service), NewBatcher(e.replica().Service)}
+	const orders = 100
+	firsts := atomic.Int32{}
+	together(4*orders, func(i int) { // each order twice at each replica
+		order := i % orders
+		cmd := command(t, fmt.Sprint("K", order), orderOf(t, fmt.Sprint("SO-", order)))
+		r := batchers[i/orders%2].Issue(context.Background(), []Command{cmd})[0]
+		switch {
+		case r.Err != nil && !problem.Is(r.Err, problem.OperationInProgress):
+			t.Error(r.Err)
+		case r.Err == nil && !r.Answer.Replayed:
+			firsts.Add(1)
+		}
+	})
+	if firsts.Load() != orders {
+		t.Errorf("%d first answers", firsts.Load())
+	}
+	e.wantNumbers(tenant, "INV", orders)
+	for _, b := range batchers {
+		lined{erp: e, b: b}.wantIdle()
+	}
+}
