@@ -30,13 +30,13 @@ import (
 // Kind is this package's name in a target's settings.
 const Kind = "einvoice"
 
-// Config is what a Client needs. All of it is required.
+// Config is what a Client needs. All of it is required but Now.
 type Config struct {
 	BaseURL string
 	Token   target.Secret
 	// Timeout is the time limit of one request, from the name look-up to the answer's last byte.
 	Timeout time.Duration
-	Now     func() time.Time // for pauses that are stated as a date
+	Now     func() time.Time // read only for a pause stated as a date in an answer without Date; nil: time.Now
 }
 
 // Client speaks to one gateway. It is safe for use by several goroutines.
@@ -59,6 +59,9 @@ func New(cfg Config) (*Client, error) {
 	client, err := outbound.New(outbound.Config{Timeout: cfg.Timeout})
 	if err != nil {
 		return nil, fmt.Errorf("e-invoicing gateway: %w", err)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
 	return &Client{base: base, token: cfg.Token, now: cfg.Now, http: client}, nil
 }

@@ -30,13 +30,13 @@ import (
 // Kind is this package's name in a target's settings.
 const Kind = "ledger"
 
-// Config is what a Client needs. All of it is required.
+// Config is what a Client needs. All of it is required but Now.
 type Config struct {
 	BaseURL string
 	Token   target.Secret
 	// Timeout is the time limit of one request, from the name look-up to the answer's last byte. Send makes up to two.
 	Timeout time.Duration
-	Now     func() time.Time // for pauses that are stated as a date
+	Now     func() time.Time // read only for a pause stated as a date in an answer without Date; nil: time.Now
 }
 
 // Client speaks to one ledger. It is safe for use by several goroutines.
@@ -61,6 +61,9 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	return &Client{base: base, token: cfg.Token, now: cfg.Now, http: client}, nil
 }
 
@@ -81,7 +84,6 @@ func (c *Client) header() http.Header {
 	return http.Header{
 		"Accept":        {"application/json"},
 		"Authorization": {"Bearer " + c.token.Reveal()},
-		"Content-Type":  {"application/json"},
 		"User-Agent":    {"invoicebridge"},
 	}
 }

@@ -83,7 +83,9 @@ func existing(sent target.Sent) target.Sent {
 }
 
 func (c *Client) send(ctx context.Context, body []byte, elements ...string) outbound.Exchange {
+	header := c.header()
+	header.Set("Content-Type", "application/json")
 	return c.http.Do(ctx, outbound.Request{
-		Method: http.MethodPost, URL: outbound.Address(c.base, nil, elements...), Header: c.header(), Body: body,
+		Method: http.MethodPost, URL: outbound.Address(c.base, nil, elements...), Header: header, Body: body,
 	})
 }

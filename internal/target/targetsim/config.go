@@ -18,7 +18,7 @@ import (
 // Config sets the rules. The zero value of each member has the default that is named; durations are on the simulator's
 // own clock (see Advance) except Slow.
 type Config struct {
-	Journal   string        // file of the durable state, made if it is not there; empty: state is kept in memory only
+	Journal   string        // file of the durable state, of one simulator at a time; made if it is not there; empty: memory only
 	Token     string        // bearer token that is asked for; empty: none
 	KeyWindow time.Duration // how long the gateway honours a key, from its first request on: 24 h
 	Late      time.Duration // how much later than its answer a request takes effect (accept-late): 30 min

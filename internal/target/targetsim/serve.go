@@ -27,7 +27,9 @@ func (s *Sim) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 		s.EndWaiting()
 		err = shutDown(context.WithoutCancel(ctx), server)
-		<-served
+		if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+			err = errors.Join(err, fmt.Errorf("serve: %w", end))
+		}
 	}
 	return errors.Join(err, s.Close())
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -108,8 +109,7 @@ func TestATornLineIsCutOffAndADamagedOneIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	torn := append(whole[:len(whole):len(whole)], `{"made":{"kind":"einv`...)
-	if err := os.WriteFile(cfg.Journal, torn, 0o600); err != nil {
+	if err := os.WriteFile(cfg.Journal, slices.Concat(whole, []byte(`{"made":{"kind":"einv`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	again := setup(t, cfg)
@@ -121,7 +121,7 @@ func TestATornLineIsCutOffAndADamagedOneIsRefused(t *testing.T) {
 		t.Errorf("%d effects, want 2", third.Count(reference))
 	}
 	for _, damage := range []string{"nonsense\n", "{}\n", `{"posted":"ledger-000009"}` + "\n", `{"moved":"far"}` + "\n"} {
-		if err := os.WriteFile(cfg.Journal, append(whole[:len(whole):len(whole)], damage...), 0o600); err != nil {
+		if err := os.WriteFile(cfg.Journal, slices.Concat(whole, []byte(damage)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := targetsim.Open(cfg); err == nil || !strings.Contains(err.Error(), "line 3") {

@@ -59,12 +59,12 @@ func ownStatus(status int) bool {
 	return Succeeded(status) || Refused(status) || status == http.StatusConflict
 }
 
-// Succeeded: statuses with which a target tells of what it has.
+// Succeeded says whether a target tells of what it has with this status.
 func Succeeded(status int) bool {
 	return status == http.StatusOK || status == http.StatusCreated || status == http.StatusAccepted
 }
 
-// Refused: statuses with which a target refuses a request for what is in it.
+// Refused says whether a target refuses a request for what is in it with this status.
 func Refused(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
