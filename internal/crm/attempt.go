@@ -22,7 +22,7 @@ type attempt struct {
 func (d *Deliverer) newAttempt(row crmdb.DeliveryBeginRow) *attempt {
 	return &attempt{
 		row: row, token: d.opts.Token(row.TenantID),
-		log: d.opts.Logger.With("tenant", row.TenantID, "key", row.Key, "attempt", row.Attempt),
+		log: d.opts.Logger.With("tenant", row.TenantID, "operation_key", row.Key, "attempt", row.Attempt),
 	}
 }
 

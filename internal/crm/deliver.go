@@ -135,7 +135,7 @@ func (d *Deliverer) standing(ctx context.Context, id uuid.UUID) (Next, error) {
 	if err != nil {
 		return Next{}, fmt.Errorf("read operation %s: %w", id, err)
 	}
-	d.opts.Logger.DebugContext(ctx, "nothing to deliver now", "tenant", row.TenantID, "key", row.Key,
+	d.opts.Logger.DebugContext(ctx, "nothing to deliver now", "tenant", row.TenantID, "operation_key", row.Key,
 		"status", row.Status, "flagged", row.Flagged)
 	if row.Flagged || OperationStatus(row.Status).Final() {
 		return Next{Done: true}, nil

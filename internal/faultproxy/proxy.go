@@ -82,7 +82,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fault = p.dice.throw()
 	}
 	if fault != None {
-		p.cfg.Logger.Debug("fault", "fault", fault, "key", r.Header.Get("Idempotency-Key"))
+		p.cfg.Logger.Debug("fault", "fault", fault, "operation_key", r.Header.Get("Idempotency-Key"))
 	}
 	p.faulty[fault].ServeHTTP(w, r)
 }

@@ -128,7 +128,7 @@ func (s *Service) failure(ctx context.Context, m *member, err error) Result {
 		return Result{Err: p}
 	case failureRetry, failureBlocked, failureUnavailable:
 		s.logger.WarnContext(ctx, "invoice not issued, the caller is to come again",
-			"tenant", m.Tenant, "key", m.Key.String(), "error", err)
+			"tenant", m.Tenant, "operation_key", m.Key.String(), "error", err)
 		return Result{Err: unavailable()}
 	default:
 		return Result{Err: err}
