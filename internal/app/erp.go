@@ -96,7 +96,7 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 			Logger: log, Tokens: auth.NewVerifier(erpstore.New(pool)), Ready: readiness(pool, ERPSchema(), stopping), Pool: pool,
 			RequestTimeout: cfg.RequestTimeout, MaxInFlight: cfg.MaxInFlight,
 		},
-		Invoices: invoice.NewService(pool, invoice.Options{Logger: log, KeyRetention: cfg.KeyRetention}),
+		Invoices: invoice.NewBatcher(invoice.NewService(pool, invoice.Options{Logger: log, KeyRetention: cfg.KeyRetention})),
 	})
 	if err != nil {
 		return err

@@ -143,7 +143,7 @@ func TestPanicIs500WithTheTransactionRolledBackAndLeavesTheKeyFree(t *testing.T)
 	var pool *pgxpool.Pool
 	e := serveERP(t, func(d *httpapi.ERPDeps) {
 		pool = tracedPool(t, d.Pool, tracer)
-		d.Invoices = invoice.NewService(pool, invoice.Options{})
+		d.Invoices = invoice.NewBatcher(invoice.NewService(pool, invoice.Options{}))
 		d.Logger = slog.New(logctx.Handler{Handler: slog.NewJSONHandler(&log, nil)})
 	})
 	a := e.post("k-1", base)

@@ -79,7 +79,7 @@ func serveERP(t testing.TB, change func(*httpapi.ERPDeps)) erp {
 			Ready:  e.pool.Ping,
 			Pool:   e.pool,
 		},
-		Invoices: invoice.NewService(e.pool, invoice.Options{}),
+		Invoices: invoice.NewBatcher(invoice.NewService(e.pool, invoice.Options{})),
 	}
 	change(&deps)
 	handler, err := httpapi.NewERP(deps)
