@@ -28,9 +28,9 @@ const (
 
 // Config is what a Client is told. Zero values take the defaults.
 type Config struct {
-	Workers            int // deliveries at once
+	Workers            int // attempts at once
 	SweepInterval      time.Duration
-	SweepMargin        time.Duration // how long an operation must have been due before a sweep looks at it
+	SweepMargin        time.Duration // how long something must have been due before a sweep looks at it
 	SoftStopTimeout    time.Duration // how long Stop lets running attempts end by themselves
 	CompletedRetention time.Duration // how long River keeps completed jobs
 }
@@ -43,49 +43,57 @@ type Deps struct {
 	Logger    *slog.Logger // nil discards
 }
 
-// Client works the jobs of the CRM side.
+// Client works the jobs of one side.
 type Client struct{ river *river.Client[pgx.Tx] }
 
-// NewClient makes a Client that works nothing until Start. The pool should belong to it alone and have
+// NewClient makes a Client of the CRM side that works nothing until Start. The pool should belong to it alone and have
 // plan_cache_mode=force_generic_plan among its RuntimeParams (DESIGN 9).
 func NewClient(pool *pgxpool.Pool, deps Deps, cfg Config) (*Client, error) {
 	config, err := riverConfig(pool, deps, cfg, time.Now)
 	if err != nil {
 		return nil, err
 	}
-	return newClient(pool, config)
+	return newClient(pool, config, crmKinds())
 }
 
-func newClient(pool *pgxpool.Pool, config *river.Config) (*Client, error) {
-	client, err := river.NewClient(newKeepingDriver(pool), config)
+// crmKinds are the kinds of job that the CRM side's clients know.
+func crmKinds() []string { return []string{DeliverKind, SweepKind} }
+
+func newClient(pool *pgxpool.Pool, config *river.Config, kinds []string) (*Client, error) {
+	client, err := river.NewClient(newKeepingDriver(pool, kinds), config)
 	if err != nil {
 		return nil, fmt.Errorf("make the working River client: %w", err)
 	}
 	return &Client{river: client}, nil
 }
 
-// riverConfig sets River. now must be the clock that River itself reads.
+// riverConfig sets River for the CRM side. now must be the clock that River itself reads.
 func riverConfig(pool *pgxpool.Pool, deps Deps, cfg Config, now func() time.Time) (*river.Config, error) {
 	cfg, deps.Logger = cfg.withDefaults(), logger(deps.Logger)
 	jobTimeout := deps.Deliverer.Lease() + jobMargin
-	rescueAfter := jobTimeout + rescueMargin
-	if rescueAfter > rescueLimit {
-		return nil, fmt.Errorf("the time limit per attempt is too long: jobs of a dead process would be taken up only after %v, more than %v",
-			rescueAfter, rescueLimit)
-	}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &DeliverWorker{deliverer: deps.Deliverer, now: now})
 	river.AddWorker(workers, &SweepWorker{deps: deps, sweeper: crm.NewSweeper(pool, deps.Inserter, crm.SweeperOptions{
 		JobKind: DeliverKind, JobTimeout: jobTimeout, Margin: cfg.SweepMargin,
 	})})
+	return baseConfig(cfg, workers, sweepSchedule(SweepArgs{}, cfg.SweepInterval), jobTimeout, deps.Logger)
+}
+
+// baseConfig is what both sides have in common. jobTimeout is the longest that a job takes.
+func baseConfig(cfg Config, workers *river.Workers, periodic []*river.PeriodicJob, jobTimeout time.Duration, log *slog.Logger) (*river.Config, error) {
+	rescueAfter := jobTimeout + rescueMargin
+	if rescueAfter > rescueLimit {
+		return nil, fmt.Errorf("the time limit per attempt is too long: jobs of a dead process would be taken up only after %v, more than %v",
+			rescueAfter, rescueLimit)
+	}
 	return &river.Config{
 		CompletedJobRetentionPeriod: cfg.CompletedRetention,
 		FetchCooldown:               workCooldown,
 		FetchOnlyKnownKinds:         true, // a newer binary's jobs are left to it
 		JobTimeout:                  jobTimeout,
-		Logger:                      deps.Logger,
+		Logger:                      log,
 		MaxAttempts:                 maxAttempts,
-		PeriodicJobs:                sweepSchedule(cfg.SweepInterval),
+		PeriodicJobs:                periodic,
 		Queues: map[string]river.QueueConfig{
 			river.QueueDefault: {MaxWorkers: cfg.Workers},
 			queueMaintenance:   {MaxWorkers: 1},

@@ -1,17 +1,15 @@
 // Package jobs is the only place that works River jobs: their arguments, their workers, the periodic schedule and the
 // decision when a failed run is repeated. The queue is a means, not the record: what is to be done and what became of it
-// stands in the tables of internal/crm, and a job that is lost, doubled or run in halves changes nothing about it.
+// stands in the tables of internal/crm and internal/invoice, and a job that is lost, doubled or run in halves changes nothing about it.
 package jobs
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"invoicebridge/internal/crm"
 )
@@ -49,21 +47,10 @@ type DeliverWorker struct {
 	now       func() time.Time
 }
 
-// Work makes the attempt that is due. The job completes in the transaction in which its operation ends; until then it
-// is snoozed to the time of the next attempt.
+// Work makes the attempt that is due.
 func (w *DeliverWorker) Work(ctx context.Context, job *river.Job[DeliverArgs]) error {
-	next, err := w.deliverer.Deliver(ctx, job.Args.OperationID, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, job)
-		if errors.Is(err, river.ErrNotFound) {
-			return nil // the row is gone or in other hands; the outcome is worth more than the job
-		}
-		return err
+	return work(ctx, job, w.now, func(ctx context.Context, complete func(ctx context.Context, tx pgx.Tx) error) (next, error) {
+		n, err := w.deliverer.Deliver(ctx, job.Args.OperationID, complete)
+		return next(n), err
 	})
-	if err != nil || next.Done {
-		return err
-	}
-	// River adds the duration to this machine's clock. Taken off the same clock here, what it arrives at is just
-	// next.At, a time by the database's clock, however wrong ours is. That needs negative durations, too, which
-	// river.JobSnooze refuses.
-	return &river.JobSnoozeError{Duration: next.At.Sub(w.now())}
 }

@@ -36,19 +36,23 @@ func NewInserter(pool *pgxpool.Pool, log *slog.Logger) (*Inserter, error) {
 // InsertDeliveries implements crm.JobInserter, by COPY. A time that is not in the future means at once: River lets a
 // job with any time of its own wait for the scheduler's next round.
 func (i *Inserter) InsertDeliveries(ctx context.Context, tx pgx.Tx, operationIDs []uuid.UUID, scheduledAt time.Time) error {
-	if len(operationIDs) == 0 {
+	return i.insert(ctx, tx, operationIDs, scheduledAt, func(id uuid.UUID) river.JobArgs { return DeliverArgs{OperationID: id} })
+}
+
+func (i *Inserter) insert(ctx context.Context, tx pgx.Tx, ids []uuid.UUID, scheduledAt time.Time, args func(uuid.UUID) river.JobArgs) error {
+	if len(ids) == 0 {
 		return nil
 	}
 	var opts *river.InsertOpts
 	if scheduledAt.After(time.Now()) {
 		opts = &river.InsertOpts{ScheduledAt: scheduledAt}
 	}
-	params := make([]river.InsertManyParams, len(operationIDs))
-	for n, id := range operationIDs {
-		params[n] = river.InsertManyParams{Args: DeliverArgs{OperationID: id}, InsertOpts: opts}
+	params := make([]river.InsertManyParams, len(ids))
+	for n, id := range ids {
+		params[n] = river.InsertManyParams{Args: args(id), InsertOpts: opts}
 	}
 	if _, err := i.river.InsertManyFastTx(ctx, tx, params); err != nil {
-		return fmt.Errorf("insert %d deliveries: %w", len(params), err)
+		return fmt.Errorf("insert %d jobs of kind %s: %w", len(params), params[0].Args.Kind(), err)
 	}
 	return nil
 }

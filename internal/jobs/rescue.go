@@ -26,8 +26,9 @@ type keepingDriver struct {
 
 var _ riverdriver.Driver[pgx.Tx] = (*keepingDriver)(nil)
 
-func newKeepingDriver(pool *pgxpool.Pool) *keepingDriver {
-	return &keepingDriver{Driver: riverpgxv5.New(pool), pilot: &keepingPilot{kinds: []string{DeliverKind, SweepKind}}}
+// newKeepingDriver makes the driver of a client that knows these kinds.
+func newKeepingDriver(pool *pgxpool.Pool, kinds []string) *keepingDriver {
+	return &keepingDriver{Driver: riverpgxv5.New(pool), pilot: &keepingPilot{kinds: kinds}}
 }
 
 // PluginInit implements River's driverPlugin.

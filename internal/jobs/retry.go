@@ -6,7 +6,7 @@ import (
 
 	"github.com/riverqueue/river/rivertype"
 
-	"invoicebridge/internal/crm"
+	"invoicebridge/internal/backoff"
 )
 
 // The pauses after a run that ended in an error of ours, or was rescued from a dead process.
@@ -15,7 +15,8 @@ const (
 	retryCap  = time.Minute
 )
 
-// retryPolicy is River's, for runs that failed. It does not space attempts at the ERP: crm.Deliverer does.
+// retryPolicy is River's, for runs that failed. It does not space attempts at the ERP or at targets:
+// crm.Deliverer and invoice.Registrar do.
 type retryPolicy struct {
 	now    func() time.Time
 	jitter func() float64
@@ -25,6 +26,6 @@ func newRetryPolicy() *retryPolicy { return &retryPolicy{now: time.Now, jitter: 
 
 // NextRetry implements river.ClientRetryPolicy.
 func (p *retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
-	backOff := crm.BackOff{Base: retryBase, Cap: retryCap}
-	return p.now().Add(backOff.Pause(job.Attempt, p.jitter()))
+	pauses := backoff.BackOff{Base: retryBase, Cap: retryCap}
+	return p.now().Add(pauses.Pause(job.Attempt, p.jitter()))
 }

@@ -186,7 +186,7 @@ func (b *bench) skewedClient(by time.Duration) *Client {
 		b.t.Fatal(err)
 	}
 	config.Test = river.TestConfig{Time: clock}
-	client, err := newClient(b.pool, config)
+	client, err := newClient(b.pool, config, crmKinds())
 	if err != nil {
 		b.t.Fatal(err)
 	}

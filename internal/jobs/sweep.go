@@ -49,10 +49,11 @@ func (w *SweepWorker) Work(ctx context.Context, _ *river.Job[SweepArgs]) error {
 	return nil
 }
 
-func sweepSchedule(interval time.Duration) []*river.PeriodicJob {
+// sweepSchedule runs a sweep at the start and from then on in the interval.
+func sweepSchedule(args river.JobArgs, interval time.Duration) []*river.PeriodicJob {
 	return []*river.PeriodicJob{river.NewPeriodicJob(
 		river.PeriodicInterval(interval),
-		func() (river.JobArgs, *river.InsertOpts) { return SweepArgs{}, nil },
-		&river.PeriodicJobOpts{ID: SweepKind, RunOnStart: true},
+		func() (river.JobArgs, *river.InsertOpts) { return args, nil },
+		&river.PeriodicJobOpts{ID: args.Kind(), RunOnStart: true},
 	)}
 }
