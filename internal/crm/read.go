@@ -26,6 +26,8 @@ type OrderDetail struct {
 	Status    OrderStatus `json:"status"`
 	CreatedAt time.Time   `json:"created_at"`
 	UpdatedAt time.Time   `json:"updated_at"`
+	// MinimisedAt is when the personal data was removed from the content (docs/retention.md).
+	MinimisedAt *time.Time `json:"minimised_at,omitzero"`
 	// Content is the order in canonical form, with its invoices listed.
 	Content jsontext.Value `json:"content"`
 	// Operations are oldest first, the cancelled and superseded ones included.
@@ -54,7 +56,7 @@ func (s *Service) GetOrder(ctx context.Context, tenant, source, order string) (O
 	}
 	detail := OrderDetail{
 		Source: row.Source, Order: row.OrderID, Version: row.Version, Status: OrderStatus(row.Status),
-		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, Content: row.Content,
+		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, MinimisedAt: row.MinimisedAt, Content: row.Content,
 	}
 	detail.Operations, err = withHistory(ctx, queries, operations)
 	return detail, err

@@ -11,19 +11,20 @@ import (
 )
 
 const orderGet = `-- name: OrderGet :one
-SELECT source, order_id, version, status, content, created_at, updated_at
+SELECT source, order_id, version, status, content, created_at, updated_at, minimised_at
 FROM orders
 WHERE tenant_id = $1 AND source = $2 AND order_id = $3
 `
 
 type OrderGetRow struct {
-	Source    string
-	OrderID   string
-	Version   int64
-	Status    string
-	Content   []byte
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	Source      string
+	OrderID     string
+	Version     int64
+	Status      string
+	Content     []byte
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	MinimisedAt *time.Time
 }
 
 func (q *Queries) OrderGet(ctx context.Context, tenantID string, source string, orderID string) (OrderGetRow, error) {
@@ -37,6 +38,7 @@ func (q *Queries) OrderGet(ctx context.Context, tenantID string, source string, 
 		&i.Content,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.MinimisedAt,
 	)
 	return i, err
 }
@@ -163,7 +165,8 @@ func (q *Queries) OrderSubmitBegin(ctx context.Context, tenantID string) (OrderS
 
 const orderUpdate = `-- name: OrderUpdate :execrows
 UPDATE orders AS o
-SET version = n.version, status = n.status, content = n.content, content_hash = n.content_hash, updated_at = now()
+SET version = n.version, status = n.status, content = n.content, content_hash = n.content_hash, updated_at = now(),
+    minimised_at = NULL
 FROM (SELECT unnest($2::text[])        AS source,
              unnest($3::text[])      AS order_id,
              unnest($4::bigint[])     AS version,

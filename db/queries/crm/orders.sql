@@ -29,7 +29,8 @@ FOR NO KEY UPDATE OF o;
 -- name: OrderUpdate :execrows
 -- Under the lock of OrderLock. A version only rises.
 UPDATE orders AS o
-SET version = n.version, status = n.status, content = n.content, content_hash = n.content_hash, updated_at = now()
+SET version = n.version, status = n.status, content = n.content, content_hash = n.content_hash, updated_at = now(),
+    minimised_at = NULL
 FROM (SELECT unnest(@sources::text[])        AS source,
              unnest(@order_ids::text[])      AS order_id,
              unnest(@versions::bigint[])     AS version,
@@ -39,6 +40,6 @@ FROM (SELECT unnest(@sources::text[])        AS source,
 WHERE o.tenant_id = @tenant_id AND o.source = n.source AND o.order_id = n.order_id AND o.version < n.version;
 
 -- name: OrderGet :one
-SELECT source, order_id, version, status, content, created_at, updated_at
+SELECT source, order_id, version, status, content, created_at, updated_at, minimised_at
 FROM orders
 WHERE tenant_id = @tenant_id AND source = @source AND order_id = @order_id;
