@@ -22,10 +22,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr); err != nil {
+	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "erp-api: %v\n", err)
-		stop()
 		os.Exit(1)
 	}
 }
@@ -37,6 +37,7 @@ type commands struct {
 	Tenant  app.TenantCommands  `cmd:"" help:"Make and list tenants."`
 	Token   app.TokenCommands   `cmd:"" help:"Make, list and revoke bearer tokens."`
 	Series  seriesCommands      `cmd:"" help:"Say how a tenant's invoices are numbered."`
+	Target  targetCommands      `cmd:"" help:"Say where a tenant's invoices are registered."`
 	Version version             `cmd:"" help:"Show the version of this program."`
 }
 

@@ -81,7 +81,8 @@ func TestServeEndsGracefullyWhenToldTo(t *testing.T) {
 			func(string) string { return "" }, log, log)
 	}()
 	var address string
-	for deadline := time.Now().Add(30 * time.Second); address == ""; time.Sleep(10 * time.Millisecond) {
+	limit := time.After(30 * time.Second)
+	for address == "" {
 		lines, err := os.ReadFile(log.Name())
 		if err != nil {
 			t.Fatal(err)
@@ -89,8 +90,12 @@ func TestServeEndsGracefullyWhenToldTo(t *testing.T) {
 		if _, rest, found := strings.Cut(string(lines), `"address":"`); found {
 			address, _, _ = strings.Cut(rest, `"`)
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-limit:
 			t.Fatalf("it does not listen:\n%s", lines)
+		case err := <-ended:
+			t.Fatalf("it ended: %v", err)
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 	response, err := http.Get("http://" + address + "/readyz")

@@ -62,9 +62,12 @@ func (r running) get() <-chan outcome {
 // eventually waits for a condition on another goroutine, up to a limit that only a fault reaches.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !condition(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
+	limit := time.After(30 * time.Second)
+	for !condition() {
+		select {
+		case <-limit:
 			t.Fatalf("waited in vain: %s", what)
+		case <-time.After(time.Millisecond):
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (s *server) authenticate(needed auth.Role) echo.MiddlewareFunc {
 			if err != nil {
 				return err
 			}
-			setContext(c, logctx.WithTenant(ctx, who.Tenant))
+			setContext(logctx.WithTenant(ctx, who.Tenant), c)
 			if !who.Role.Allows(needed) {
 				return problem.New(problem.Forbidden, "This needs a token with role %s; this one's is %s.", needed, who.Role)
 			}

@@ -120,7 +120,7 @@ func (h crmSide) getOperation(c echo.Context) error {
 		return err
 	}
 	ctx := logctx.WithOperation(c.Request().Context(), key)
-	setContext(c, ctx)
+	setContext(ctx, c)
 	operation, err := h.orders.GetOperation(ctx, identity(c).Tenant, key)
 	if err != nil {
 		return err

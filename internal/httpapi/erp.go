@@ -69,7 +69,7 @@ func (e erp) issueInvoice(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	setContext(c, logctx.WithOperation(c.Request().Context(), key.String()))
+	setContext(logctx.WithOperation(c.Request().Context(), key.String()), c)
 	body, err := readJSONBody(c, maxBody)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (e erp) getOperation(c echo.Context) error {
 		return err
 	}
 	ctx := logctx.WithOperation(c.Request().Context(), key)
-	setContext(c, ctx)
+	setContext(ctx, c)
 	operation, err := e.invoices.Operation(ctx, identity(c).Tenant, key)
 	if err != nil {
 		return err

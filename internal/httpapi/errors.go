@@ -89,6 +89,25 @@ func (s *server) handleError(err error, c echo.Context) {
 	}
 }
 
+// isAbandonment says whether an error is what becomes of a request whose context ends.
+func isAbandonment(err error) bool {
+	return problem.Is(err, problem.Unavailable) || problem.As(err) == nil && errors.Is(err, context.Canceled)
+}
+
+// tellNobody ends an abandoned request. It is no problem that somebody met, and no line in the log.
+func (s *server) tellNobody(c echo.Context, err error) {
+	if c.Response().Committed {
+		return
+	}
+	p := problem.As(err)
+	if p == nil {
+		p = unavailable("The request ended before it was answered. " + resend)
+	}
+	_ = writeProblem(c, p) // who should be told that it could not be written?
+}
+
+const resend = "Nobody knows yet whether it took effect: send it again with the same key."
+
 // asProblem gives the problem to tell for an error.
 func (s *server) asProblem(c echo.Context, err error) *problem.Problem {
 	ctx := c.Request().Context()
@@ -102,7 +121,7 @@ func (s *server) asProblem(c echo.Context, err error) *problem.Problem {
 		}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		s.log.WarnContext(ctx, "request not finished in time, or its caller went away", "error", err)
-		return unavailable("The request was not finished in time. Nobody knows yet whether it took effect: send it again with the same key.")
+		return unavailable("The request was not finished in time. " + resend)
 	case databaseAway(err):
 		s.log.ErrorContext(ctx, "database not available", "error", err)
 		return unavailable("The database can't be reached right now.")

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -343,4 +345,56 @@ func TestRequestsWhoseCallersGoAwayLeaveNothingBehind(t *testing.T) {
 	}
 	e.wantStored(issued)
 	t.Logf("%d of 1000 requests were carried out before their callers went away", issued-1)
+}
+
+func TestCallerThatGoesAwayIsNotCountedAsAFailureOfTheService(t *testing.T) {
+	t.Parallel()
+	entered := make(chan struct{})
+	e := serveERP(t, func(d *httpapi.ERPDeps) {
+		d.Invoices = standIn{d.Invoices, func(ctx context.Context, _ []invoice.Command) []invoice.Result {
+			close(entered)
+			<-ctx.Done()
+			return []invoice.Result{{Err: ctx.Err()}}
+		}}
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-entered
+		cancel()
+	}()
+	if response, err := http.DefaultTransport.RoundTrip(e.postRequest("writer", "k-1", []byte(base)).WithContext(ctx)); err == nil {
+		response.Body.Close()
+		t.Fatalf("an answer came: %d", response.StatusCode)
+	}
+	counted := `http_requests_total{method="POST",route="/v1/invoices",status="499"} 1`
+	eventually(t, counted, func() bool { return strings.Contains(string(e.get("", "/metrics").body), counted) })
+	if metrics := string(e.get("", "/metrics").body); !strings.Contains(metrics, `http_problems_total{type="unavailable"} 0`) {
+		t.Error("the service counts itself as unavailable")
+	}
+}
+
+// Half a connection is enough to read an answer, and an empty 200 would be taken for one.
+func TestCallerThatOnlyStopsSendingIsNeverToldAnEmptySuccess(t *testing.T) {
+	t.Parallel()
+	e := serveERP(t, func(d *httpapi.ERPDeps) {
+		d.Invoices = standIn{d.Invoices, func(ctx context.Context, _ []invoice.Command) []invoice.Result {
+			<-ctx.Done() // net/http takes the end of the sending half for the end of the caller
+			return []invoice.Result{{Err: ctx.Err()}}
+		}}
+	})
+	conn := e.dial()
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/invoices HTTP/1.1\r\nHost: erp\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+		"Idempotency-Key: k-1\r\nContent-Length: %d\r\n\r\n%s", e.tokens["writer"], len(base), base)
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return // nothing at all is an honest answer, too
+	}
+	defer response.Body.Close()
+	if response.StatusCode < 500 {
+		t.Errorf("got %s for a request that was not carried out", response.Status)
+	}
 }

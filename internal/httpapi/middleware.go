@@ -23,25 +23,36 @@ func (s *server) identifyRequest(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id := uuid.New().String()
 		c.Response().Header().Set(requestIDHeader, id)
-		setContext(c, logctx.WithRequest(c.Request().Context(), id))
+		setContext(logctx.WithRequest(c.Request().Context(), id), c)
 		return next(c)
 	}
 }
 
 func requestID(c echo.Context) string { return c.Response().Header().Get(requestIDHeader) }
 
-func setContext(c echo.Context, ctx context.Context) { c.SetRequest(c.Request().WithContext(ctx)) }
+func setContext(ctx context.Context, c echo.Context) { c.SetRequest(c.Request().WithContext(ctx)) }
 
 // observe logs and counts every request once, with the status its caller got. The context then has what the
 // handlers found out: tenant and operation key.
+//
+// A request that failed because its caller went away is counted as 499: impatient callers are no failure of the
+// service. It is answered like any other, since "away" may be one half of a connection only: whoever still reads must
+// not find the empty 200 that net/http writes where nobody else has written.
 func (s *server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		start := time.Now()
-		if err := next(c); err != nil {
+		start, caller := time.Now(), c.Request().Context()
+		err := next(c)
+		gone := caller.Err() != nil && isAbandonment(err)
+		if gone {
+			s.tellNobody(c, err)
+		} else if err != nil {
 			s.handleError(err, c)
 		}
 		took := time.Since(start)
 		route, status := routeLabel(c), c.Response().Status
+		if gone {
+			status = statusCallerGone
+		}
 		s.metrics.request(c.Request().Method, route, status, took)
 		s.log.LogAttrs(c.Request().Context(), accessLevel(route, status), "request",
 			slog.String("method", c.Request().Method), slog.String("route", route),
@@ -49,6 +60,9 @@ func (s *server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		return nil
 	}
 }
+
+// statusCallerGone is for log and metrics only.
+const statusCallerGone = 499
 
 // accessLevel keeps probes and scrapes, which come every few seconds, out of the log unless they fail.
 func accessLevel(route string, status int) slog.Level {
@@ -118,7 +132,7 @@ func (s *server) limitTime(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ctx, cancel := context.WithTimeout(c.Request().Context(), s.deps.RequestTimeout)
 		defer cancel()
-		setContext(c, ctx)
+		setContext(ctx, c)
 		return next(c)
 	}
 }

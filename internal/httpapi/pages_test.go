@@ -215,7 +215,7 @@ func TestFilesOutsideTheStaticFolderAreNotServed(t *testing.T) {
 		"/docs/..%2Fstatic%2Fstyle.css", "/.env",
 	} {
 		r := e.request(http.MethodPost, path, "", nil)
-		r.Method = "GET"
+		r.Method = http.MethodGet
 		response, err := http.DefaultTransport.RoundTrip(r)
 		if err != nil {
 			t.Fatal(err)
