@@ -42,6 +42,48 @@ func (q *Queries) DivergenceCountOpen(ctx context.Context) ([]DivergenceCountOpe
 	return items, nil
 }
 
+const divergenceInsertResolved = `-- name: DivergenceInsertResolved :exec
+WITH stood AS (
+    UPDATE divergences
+    SET last_seen_at = now(), resolved_at = now(), ours = $8, theirs = $9, action = $10
+    WHERE tenant_id = $1 AND kind = $2 AND subject = $4 AND resolved_at IS NULL
+    RETURNING id
+)
+INSERT INTO divergences (tenant_id, kind, owner, subject, source, order_id, key, ours, theirs, action, resolved_at)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now()
+WHERE NOT EXISTS (SELECT FROM stood)
+`
+
+type DivergenceInsertResolvedParams struct {
+	TenantID string
+	Kind     string
+	Owner    string
+	Subject  string
+	Source   string
+	OrderID  string
+	Key      string
+	Ours     string
+	Theirs   string
+	Action   string
+}
+
+// A difference that was put right when it was found. Where it stood open from before, that row is resolved.
+func (q *Queries) DivergenceInsertResolved(ctx context.Context, arg DivergenceInsertResolvedParams) error {
+	_, err := q.db.Exec(ctx, divergenceInsertResolved,
+		arg.TenantID,
+		arg.Kind,
+		arg.Owner,
+		arg.Subject,
+		arg.Source,
+		arg.OrderID,
+		arg.Key,
+		arg.Ours,
+		arg.Theirs,
+		arg.Action,
+	)
+	return err
+}
+
 const divergenceListPage = `-- name: DivergenceListPage :many
 SELECT id, kind, owner, subject, source, order_id, key, ours, theirs, action, first_seen_at, last_seen_at, resolved_at,
        (extract(epoch FROM coalesce(resolved_at, now()) - first_seen_at))::bigint AS age_seconds

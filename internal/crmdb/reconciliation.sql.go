@@ -13,9 +13,11 @@ import (
 )
 
 const reconciliationGetOperation = `-- name: ReconciliationGetOperation :one
-SELECT o.id, o.key, o.source, o.order_id, o.role, o.sequence, o.request, o.status, o.attempt, o.reason, o.invoice_id,
-       o.invoice_number, (o.flagged_at IS NOT NULL)::boolean AS flagged,
+SELECT o.id, o.key, o.source, o.order_id, o.role, o.sequence, o.request, o.request_hash,
+       (o.minimised_at IS NOT NULL)::boolean AS minimised, o.status, o.attempt, o.reason, o.invoice_id, o.invoice_number,
+       (o.flagged_at IS NOT NULL)::boolean AS flagged,
        (o.status = 'processing' AND o.lease_until > now())::boolean AS leased,
+       (o.superseded_at IS NULL AND o.status <> 'cancelled')::boolean AS live,
        (NOT EXISTS (SELECT FROM attempts AS a
                     WHERE a.operation_id = o.id
                       AND coalesce(a.finished_at, o.lease_until, a.started_at) > now() - make_interval(secs => $1::float8)))::boolean
@@ -32,6 +34,8 @@ type ReconciliationGetOperationRow struct {
 	Role          string
 	Sequence      int32
 	Request       []byte
+	RequestHash   []byte
+	Minimised     bool
 	Status        string
 	Attempt       int32
 	Reason        string
@@ -39,6 +43,7 @@ type ReconciliationGetOperationRow struct {
 	InvoiceNumber *string
 	Flagged       bool
 	Leased        bool
+	Live          bool
 	Quiet         bool
 }
 
@@ -54,6 +59,8 @@ func (q *Queries) ReconciliationGetOperation(ctx context.Context, settleSeconds 
 		&i.Role,
 		&i.Sequence,
 		&i.Request,
+		&i.RequestHash,
+		&i.Minimised,
 		&i.Status,
 		&i.Attempt,
 		&i.Reason,
@@ -61,8 +68,27 @@ func (q *Queries) ReconciliationGetOperation(ctx context.Context, settleSeconds 
 		&i.InvoiceNumber,
 		&i.Flagged,
 		&i.Leased,
+		&i.Live,
 		&i.Quiet,
 	)
+	return i, err
+}
+
+const reconciliationGetOrder = `-- name: ReconciliationGetOrder :one
+SELECT status, version
+FROM orders
+WHERE tenant_id = $1 AND source = $2 AND order_id = $3
+`
+
+type ReconciliationGetOrderRow struct {
+	Status  string
+	Version int64
+}
+
+func (q *Queries) ReconciliationGetOrder(ctx context.Context, tenantID string, source string, orderID string) (ReconciliationGetOrderRow, error) {
+	row := q.db.QueryRow(ctx, reconciliationGetOrder, tenantID, source, orderID)
+	var i ReconciliationGetOrderRow
+	err := row.Scan(&i.Status, &i.Version)
 	return i, err
 }
 
@@ -105,20 +131,22 @@ func (q *Queries) ReconciliationListOpen(ctx context.Context, tenantID string, a
 
 const reconciliationListOperations = `-- name: ReconciliationListOperations :many
 
-SELECT w.position::integer AS position, true AS by_key, o.id, o.key, o.source, o.order_id, o.role, o.sequence, o.request,
-       o.status, o.attempt, o.reason, o.invoice_id, o.invoice_number, (o.flagged_at IS NOT NULL)::boolean AS flagged,
+SELECT w.position::integer AS position, true AS by_key, o.id, o.key, o.source, o.order_id, o.role, o.sequence, o.request, o.request_hash,
+       (o.minimised_at IS NOT NULL)::boolean AS minimised, o.status, o.attempt, o.reason, o.invoice_id, o.invoice_number,
+       (o.flagged_at IS NOT NULL)::boolean AS flagged,
        (o.status = 'processing' AND o.lease_until > now())::boolean AS leased
 FROM (SELECT unnest($1::integer[]) AS position, unnest($2::text[]) AS key) AS w
 CROSS JOIN LATERAL (
-    SELECT p.id, p.key, p.source, p.order_id, p.role, p.sequence, p.request, p.status, p.attempt, p.reason,
-           p.invoice_id, p.invoice_number, p.flagged_at, p.lease_until
+    SELECT p.id, p.key, p.source, p.order_id, p.role, p.sequence, p.request, p.request_hash, p.minimised_at,
+           p.status, p.attempt, p.reason, p.invoice_id, p.invoice_number, p.flagged_at, p.lease_until
     FROM operations AS p
     WHERE p.tenant_id = $3 AND p.key = w.key
     OFFSET 0
 ) AS o
 UNION ALL
-SELECT w.position::integer, false, o.id, o.key, o.source, o.order_id, o.role, o.sequence, o.request,
-       o.status, o.attempt, o.reason, o.invoice_id, o.invoice_number, (o.flagged_at IS NOT NULL)::boolean,
+SELECT w.position::integer, false, o.id, o.key, o.source, o.order_id, o.role, o.sequence, o.request, o.request_hash,
+       (o.minimised_at IS NOT NULL)::boolean, o.status, o.attempt, o.reason, o.invoice_id, o.invoice_number,
+       (o.flagged_at IS NOT NULL)::boolean,
        (o.status = 'processing' AND o.lease_until > now())::boolean
 FROM (SELECT unnest($1::integer[])  AS position,
              unnest($2::text[])          AS key,
@@ -127,8 +155,8 @@ FROM (SELECT unnest($1::integer[])  AS position,
              unnest($6::text[])         AS role,
              unnest($7::bigint[])   AS sequence) AS w
 CROSS JOIN LATERAL (
-    SELECT p.id, p.key, p.source, p.order_id, p.role, p.sequence, p.request, p.status, p.attempt, p.reason,
-           p.invoice_id, p.invoice_number, p.flagged_at, p.lease_until
+    SELECT p.id, p.key, p.source, p.order_id, p.role, p.sequence, p.request, p.request_hash, p.minimised_at,
+           p.status, p.attempt, p.reason, p.invoice_id, p.invoice_number, p.flagged_at, p.lease_until
     FROM operations AS p
     WHERE p.tenant_id = $3 AND p.source = w.source AND p.order_id = w.order_id
       AND p.role = w.role AND p.sequence = w.sequence AND p.key <> w.key
@@ -157,6 +185,8 @@ type ReconciliationListOperationsRow struct {
 	Role          string
 	Sequence      int32
 	Request       []byte
+	RequestHash   []byte
+	Minimised     bool
 	Status        string
 	Attempt       int32
 	Reason        string
@@ -197,6 +227,8 @@ func (q *Queries) ReconciliationListOperations(ctx context.Context, arg Reconcil
 			&i.Role,
 			&i.Sequence,
 			&i.Request,
+			&i.RequestHash,
+			&i.Minimised,
 			&i.Status,
 			&i.Attempt,
 			&i.Reason,
@@ -204,44 +236,6 @@ func (q *Queries) ReconciliationListOperations(ctx context.Context, arg Reconcil
 			&i.InvoiceNumber,
 			&i.Flagged,
 			&i.Leased,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const reconciliationListOrders = `-- name: ReconciliationListOrders :many
-SELECT o.source, o.order_id, o.status, o.version
-FROM (SELECT unnest($1::text[]) AS source, unnest($2::text[]) AS order_id) AS w
-JOIN orders AS o ON o.tenant_id = $3 AND o.source = w.source AND o.order_id = w.order_id
-`
-
-type ReconciliationListOrdersRow struct {
-	Source  string
-	OrderID string
-	Status  string
-	Version int64
-}
-
-func (q *Queries) ReconciliationListOrders(ctx context.Context, sources []string, orderIds []string, tenantID string) ([]ReconciliationListOrdersRow, error) {
-	rows, err := q.db.Query(ctx, reconciliationListOrders, sources, orderIds, tenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []ReconciliationListOrdersRow{}
-	for rows.Next() {
-		var i ReconciliationListOrdersRow
-		if err := rows.Scan(
-			&i.Source,
-			&i.OrderID,
-			&i.Status,
-			&i.Version,
 		); err != nil {
 			return nil, err
 		}

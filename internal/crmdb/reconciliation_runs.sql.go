@@ -12,28 +12,25 @@ import (
 	"github.com/google/uuid"
 )
 
-const reconciliationRunAdvance = `-- name: ReconciliationRunAdvance :execrows
+const reconciliationRunAdvance = `-- name: ReconciliationRunAdvance :exec
 UPDATE reconciliation_runs
 SET phase = $1, cursor = $2, compared = compared + $3, found = found + $4,
     repaired = repaired + $5, updated_at = now(), finished_at = CASE WHEN $6::boolean THEN now() END
-WHERE id = $7 AND phase = $8 AND cursor = $9 AND finished_at IS NULL
+WHERE id = $7
 `
 
 type ReconciliationRunAdvanceParams struct {
-	Phase     string
-	Cursor    string
-	Compared  int64
-	Found     int64
-	Repaired  int64
-	Finished  bool
-	ID        uuid.UUID
-	OldPhase  string
-	OldCursor string
+	Phase    string
+	Cursor   string
+	Compared int64
+	Found    int64
+	Repaired int64
+	Finished bool
+	ID       uuid.UUID
 }
 
-// One batch is done. No row: another process has gone on with this run, and this one's batch must not be committed.
-func (q *Queries) ReconciliationRunAdvance(ctx context.Context, arg ReconciliationRunAdvanceParams) (int64, error) {
-	result, err := q.db.Exec(ctx, reconciliationRunAdvance,
+func (q *Queries) ReconciliationRunAdvance(ctx context.Context, arg ReconciliationRunAdvanceParams) error {
+	_, err := q.db.Exec(ctx, reconciliationRunAdvance,
 		arg.Phase,
 		arg.Cursor,
 		arg.Compared,
@@ -41,13 +38,8 @@ func (q *Queries) ReconciliationRunAdvance(ctx context.Context, arg Reconciliati
 		arg.Repaired,
 		arg.Finished,
 		arg.ID,
-		arg.OldPhase,
-		arg.OldCursor,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return err
 }
 
 const reconciliationRunAges = `-- name: ReconciliationRunAges :many
@@ -176,4 +168,20 @@ func (q *Queries) ReconciliationRunGetOpen(ctx context.Context, tenantID string,
 		&i.StartedAt,
 	)
 	return i, err
+}
+
+const reconciliationRunLock = `-- name: ReconciliationRunLock :one
+SELECT id
+FROM reconciliation_runs
+WHERE id = $1 AND phase = $2 AND cursor = $3 AND finished_at IS NULL
+FOR NO KEY UPDATE
+`
+
+// Before a batch is written. No row: another process has gone on with this run from here, and this one's batch must not
+// be committed.
+func (q *Queries) ReconciliationRunLock(ctx context.Context, iD uuid.UUID, phase string, cursor string) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, reconciliationRunLock, iD, phase, cursor)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
 }

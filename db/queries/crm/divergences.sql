@@ -17,6 +17,18 @@ ON CONFLICT (tenant_id, kind, subject) WHERE resolved_at IS NULL DO UPDATE
 SET last_seen_at = now(), owner = excluded.owner, ours = excluded.ours, theirs = excluded.theirs, action = excluded.action
 RETURNING id, (first_seen_at = now())::boolean AS is_new;
 
+-- name: DivergenceInsertResolved :exec
+-- A difference that was put right when it was found. Where it stood open from before, that row is resolved.
+WITH stood AS (
+    UPDATE divergences
+    SET last_seen_at = now(), resolved_at = now(), ours = @ours, theirs = @theirs, action = @action
+    WHERE tenant_id = @tenant_id AND kind = @kind AND subject = @subject AND resolved_at IS NULL
+    RETURNING id
+)
+INSERT INTO divergences (tenant_id, kind, owner, subject, source, order_id, key, ours, theirs, action, resolved_at)
+SELECT @tenant_id, @kind, @owner, @subject, @source, @order_id, @key, @ours, @theirs, @action, now()
+WHERE NOT EXISTS (SELECT FROM stood);
+
 -- name: DivergenceResolve :execrows
 UPDATE divergences
 SET resolved_at = now(), action = @action

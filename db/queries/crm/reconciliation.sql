@@ -4,20 +4,22 @@
 -- name: ReconciliationListOperations :many
 -- The operations that have these keys, and those that are live under these business claims; an operation that has both
 -- comes once, by its key. LATERAL: see OperationListLive.
-SELECT w.position::integer AS position, true AS by_key, o.id, o.key, o.source, o.order_id, o.role, o.sequence, o.request,
-       o.status, o.attempt, o.reason, o.invoice_id, o.invoice_number, (o.flagged_at IS NOT NULL)::boolean AS flagged,
+SELECT w.position::integer AS position, true AS by_key, o.id, o.key, o.source, o.order_id, o.role, o.sequence, o.request, o.request_hash,
+       (o.minimised_at IS NOT NULL)::boolean AS minimised, o.status, o.attempt, o.reason, o.invoice_id, o.invoice_number,
+       (o.flagged_at IS NOT NULL)::boolean AS flagged,
        (o.status = 'processing' AND o.lease_until > now())::boolean AS leased
 FROM (SELECT unnest(@positions::integer[]) AS position, unnest(@keys::text[]) AS key) AS w
 CROSS JOIN LATERAL (
-    SELECT p.id, p.key, p.source, p.order_id, p.role, p.sequence, p.request, p.status, p.attempt, p.reason,
-           p.invoice_id, p.invoice_number, p.flagged_at, p.lease_until
+    SELECT p.id, p.key, p.source, p.order_id, p.role, p.sequence, p.request, p.request_hash, p.minimised_at,
+           p.status, p.attempt, p.reason, p.invoice_id, p.invoice_number, p.flagged_at, p.lease_until
     FROM operations AS p
     WHERE p.tenant_id = @tenant_id AND p.key = w.key
     OFFSET 0
 ) AS o
 UNION ALL
-SELECT w.position::integer, false, o.id, o.key, o.source, o.order_id, o.role, o.sequence, o.request,
-       o.status, o.attempt, o.reason, o.invoice_id, o.invoice_number, (o.flagged_at IS NOT NULL)::boolean,
+SELECT w.position::integer, false, o.id, o.key, o.source, o.order_id, o.role, o.sequence, o.request, o.request_hash,
+       (o.minimised_at IS NOT NULL)::boolean, o.status, o.attempt, o.reason, o.invoice_id, o.invoice_number,
+       (o.flagged_at IS NOT NULL)::boolean,
        (o.status = 'processing' AND o.lease_until > now())::boolean
 FROM (SELECT unnest(@positions::integer[])  AS position,
              unnest(@keys::text[])          AS key,
@@ -26,8 +28,8 @@ FROM (SELECT unnest(@positions::integer[])  AS position,
              unnest(@roles::text[])         AS role,
              unnest(@sequences::bigint[])   AS sequence) AS w
 CROSS JOIN LATERAL (
-    SELECT p.id, p.key, p.source, p.order_id, p.role, p.sequence, p.request, p.status, p.attempt, p.reason,
-           p.invoice_id, p.invoice_number, p.flagged_at, p.lease_until
+    SELECT p.id, p.key, p.source, p.order_id, p.role, p.sequence, p.request, p.request_hash, p.minimised_at,
+           p.status, p.attempt, p.reason, p.invoice_id, p.invoice_number, p.flagged_at, p.lease_until
     FROM operations AS p
     WHERE p.tenant_id = @tenant_id AND p.source = w.source AND p.order_id = w.order_id
       AND p.role = w.role AND p.sequence = w.sequence AND p.key <> w.key
@@ -37,9 +39,11 @@ CROSS JOIN LATERAL (
 
 -- name: ReconciliationGetOperation :one
 -- quiet: nothing that was sent can still be on its way or at work at the ERP.
-SELECT o.id, o.key, o.source, o.order_id, o.role, o.sequence, o.request, o.status, o.attempt, o.reason, o.invoice_id,
-       o.invoice_number, (o.flagged_at IS NOT NULL)::boolean AS flagged,
+SELECT o.id, o.key, o.source, o.order_id, o.role, o.sequence, o.request, o.request_hash,
+       (o.minimised_at IS NOT NULL)::boolean AS minimised, o.status, o.attempt, o.reason, o.invoice_id, o.invoice_number,
+       (o.flagged_at IS NOT NULL)::boolean AS flagged,
        (o.status = 'processing' AND o.lease_until > now())::boolean AS leased,
+       (o.superseded_at IS NULL AND o.status <> 'cancelled')::boolean AS live,
        (NOT EXISTS (SELECT FROM attempts AS a
                     WHERE a.operation_id = o.id
                       AND coalesce(a.finished_at, o.lease_until, a.started_at) > now() - make_interval(secs => @settle_seconds::float8)))::boolean
@@ -70,10 +74,10 @@ WHERE o.tenant_id = @tenant_id AND o.id > @after_id AND o.attempt > 0
 ORDER BY o.id
 LIMIT @max_items;
 
--- name: ReconciliationListOrders :many
-SELECT o.source, o.order_id, o.status, o.version
-FROM (SELECT unnest(@sources::text[]) AS source, unnest(@order_ids::text[]) AS order_id) AS w
-JOIN orders AS o ON o.tenant_id = @tenant_id AND o.source = w.source AND o.order_id = w.order_id;
+-- name: ReconciliationGetOrder :one
+SELECT status, version
+FROM orders
+WHERE tenant_id = @tenant_id AND source = @source AND order_id = @order_id;
 
 -- name: ReconciliationMatchInsert :exec
 INSERT INTO reconciliation_matches (run_id, operation_id)

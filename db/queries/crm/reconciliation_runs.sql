@@ -17,12 +17,19 @@ SELECT @id, @tenant_id, @scope,
 ON CONFLICT (tenant_id, scope) WHERE finished_at IS NULL DO NOTHING
 RETURNING id, window_from, window_to, phase, cursor, compared, found, repaired, started_at;
 
--- name: ReconciliationRunAdvance :execrows
--- One batch is done. No row: another process has gone on with this run, and this one's batch must not be committed.
+-- name: ReconciliationRunLock :one
+-- Before a batch is written. No row: another process has gone on with this run from here, and this one's batch must not
+-- be committed.
+SELECT id
+FROM reconciliation_runs
+WHERE id = @id AND phase = @phase AND cursor = @cursor AND finished_at IS NULL
+FOR NO KEY UPDATE;
+
+-- name: ReconciliationRunAdvance :exec
 UPDATE reconciliation_runs
 SET phase = @phase, cursor = @cursor, compared = compared + @compared, found = found + @found,
     repaired = repaired + @repaired, updated_at = now(), finished_at = CASE WHEN @finished::boolean THEN now() END
-WHERE id = @id AND phase = @old_phase AND cursor = @old_cursor AND finished_at IS NULL;
+WHERE id = @id;
 
 -- name: ReconciliationRunAges :many
 -- For the metrics: how long ago each tenant's newest finished run ended.
