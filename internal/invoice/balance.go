@@ -20,6 +20,13 @@ import (
 // orders were locked, and no other member of the round touches them.
 type refusals map[*member]*problem.Problem
 
+// note tells the members, for the look-up that comes next.
+func (r refusals) note() {
+	for m, p := range r {
+		m.overrun = p
+	}
+}
+
 func (r refusals) Error() string { return fmt.Sprintf("%d invoices of the group are refused", len(r)) }
 
 // addToOrders locks the round's orders, adds the invoices to what was invoiced and credited so far, and checks what

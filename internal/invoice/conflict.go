@@ -17,7 +17,7 @@ const operationKind = "issue_invoice"
 // compares contents on every path: a stored answer goes only to the request that made it.
 //
 // A key that has an answer comes before a mistake in the request (422 key reused rather than 422 invalid), and a
-// mistake before a claim that another key has.
+// mistake before a claim that another key has, and that before a limit of the order.
 func (s *Service) lookUp(ctx context.Context, round []*member) ([]*member, error) {
 	rows, err := erpdb.New(s.pool).InvoiceListSettled(ctx, settledParams(round))
 	if err != nil {
@@ -43,6 +43,8 @@ func (s *Service) lookUp(ctx context.Context, round []*member) ([]*member, error
 			m.refuse(m.refusal)
 		case hasClaim:
 			err = answerClaimed(m, claimed)
+		case m.overrun != nil:
+			m.refuse(m.overrun)
 		default:
 			open = append(open, m)
 		}

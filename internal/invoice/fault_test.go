@@ -138,12 +138,24 @@ func TestARetryThatWaitsForTheFirstRequestGetsItsAnswer(t *testing.T) {
 
 func TestTwoKeysForOneClaimMakeOneInvoice(t *testing.T) {
 	t.Parallel()
+	for name, limited := range map[string][]string{
+		"":                                   nil,
+		"that is all its order has room for": {`"role"`, `"order_total":"23.80","role"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			twoKeysForOneClaim(t, limited...)
+		})
+	}
+}
+
+func twoKeysForOneClaim(t *testing.T, limited ...string) {
 	e := setup(t)
 	g := e.closeGate()
-	first := e.background(t.Context(), command(t, "K1", request(t)))
+	first := e.background(t.Context(), command(t, "K1", request(t, limited...)))
 	g.awaitWaiting(1)
-	same := e.background(t.Context(), command(t, "K2", request(t)))
-	dearer := e.background(t.Context(), command(t, "K3", request(t, "10.00", "900.00")))
+	same := e.background(t.Context(), command(t, "K2", request(t, limited...)))
+	dearer := e.background(t.Context(), command(t, "K3", request(t, append(limited, "10.00", "900.00")...)))
 	e.awaitBlocked(2) // by the lock of the order
 	g.open()
 	issued := first()[0].Answer

@@ -71,7 +71,10 @@ func (s *Service) settle(ctx context.Context, round []*member, hurry bool) (bloc
 		case err == nil:
 			return nil
 		case errors.As(err, &refused):
-			if round = refuse(round, refused); len(round) == 0 {
+			// The order was locked, so what was committed before shows now. A claim that is taken comes before a
+			// limit that is reached by the very invoice that took it.
+			refused.note()
+			if round, err = s.lookUp(ctx, round); err == nil && len(round) == 0 {
 				return nil
 			}
 		case what == failureSettled, what == failureRetry && len(round) == 1:
@@ -85,7 +88,7 @@ func (s *Service) settle(ctx context.Context, round []*member, hurry bool) (bloc
 			return nil
 		}
 	}
-	if len(round) > 1 {
+	if len(round) > 1 || err == nil { // nil: the last try only found out which others are refused
 		return s.settleOneByOne(ctx, round, hurry)
 	}
 	s.fail(ctx, round, err)
@@ -98,18 +101,6 @@ func (s *Service) settleOneByOne(ctx context.Context, round []*member, hurry boo
 		blocked = append(blocked, s.settle(ctx, []*member{m}, hurry)...)
 	}
 	return blocked
-}
-
-// refuse settles the refused members and gives the others.
-func refuse(round []*member, refused refusals) (others []*member) {
-	for _, m := range round {
-		if p := refused[m]; p != nil {
-			m.refuse(p)
-		} else {
-			others = append(others, m)
-		}
-	}
-	return others
 }
 
 // fail settles members whose tries have come to nothing.

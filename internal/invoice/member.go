@@ -18,6 +18,7 @@ type member struct {
 	fingerprint idempotency.Fingerprint
 	draft       *draft           // nil where refused
 	refusal     *problem.Problem // why the request is not valid; told only if the key has no answer already
+	overrun     *problem.Problem // what its order has no room for; told only if the claim is free, too
 
 	giveUpAt time.Time // when waiting for the key ends; set when it begins
 
