@@ -61,13 +61,7 @@ const atGate = `pg_locks WHERE locktype = 'advisory' AND NOT granted
 // await waits until a query answers n.
 func (e erp) await(n int, sql string) {
 	e.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for got := e.count(sql); got != n; got = e.count(sql) {
-		if time.Now().After(deadline) {
-			e.t.Fatalf("%s answers %d, want %d", sql, got, n)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	poll(e.t, fmt.Sprintf("%s gives %d", sql, n), func() bool { return e.count(sql) == n })
 }
 
 // awaitBlocked waits until n transactions wait for the end of another transaction.
@@ -108,7 +102,7 @@ func TestARetryDuringTheFirstRequestIsToldToComeLaterAndThenReplays(t *testing.T
 		t.Error("no Retry-After")
 	}
 	// Whether this other request reuses the key can't be seen yet.
-	wantProblem(t, e.issue("K1", request(t, "10.00", "900.00")), problem.OperationInProgress)
+	wantRefused(t, e.issue("K1", request(t, "10.00", "900.00")), problem.OperationInProgress)
 	g.open()
 	if r := first()[0]; r.Err != nil || r.Answer.Replayed {
 		t.Fatalf("first: %+v", r)
@@ -116,7 +110,7 @@ func TestARetryDuringTheFirstRequestIsToldToComeLaterAndThenReplays(t *testing.T
 	if !e.mustIssue("K1", request(t)).Replayed {
 		t.Error("the retry made an invoice")
 	}
-	wantProblem(t, e.issue("K1", request(t, "10.00", "900.00")), problem.IdempotencyKeyReused)
+	wantRefused(t, e.issue("K1", request(t, "10.00", "900.00")), problem.IdempotencyKeyReused)
 }
 
 func TestARetryThatWaitsForTheFirstRequestGetsItsAnswer(t *testing.T) {
@@ -133,7 +127,7 @@ func TestARetryThatWaitsForTheFirstRequestGetsItsAnswer(t *testing.T) {
 	if r := second()[0]; r.Err != nil || !r.Answer.Replayed || string(r.Answer.Document) != string(want.Answer.Document) {
 		t.Errorf("second: %+v", r)
 	}
-	wantProblem(t, other()[0], problem.IdempotencyKeyReused)
+	wantRefused(t, other()[0], problem.IdempotencyKeyReused)
 }
 
 func TestTwoKeysForOneClaimMakeOneInvoice(t *testing.T) {
@@ -221,7 +215,7 @@ func TestARequestOutOfTimeLeavesNothingAndIsToComeAgain(t *testing.T) {
 	g := e.closeGate()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	wantProblem(t, e.background(ctx, command(t, "K1", request(t)))()[0], problem.Unavailable)
+	wantRefused(t, e.background(ctx, command(t, "K1", request(t)))()[0], problem.Unavailable)
 	g.awaitWaiting(0)
 	e.wantNothingStored()
 	g.open()

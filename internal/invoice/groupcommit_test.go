@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -38,7 +40,7 @@ func (l lined) send(ctx context.Context, cmd Command) func() Result {
 	go func() {
 		r := Result{Err: errors.New("panicked")}
 		defer func() {
-			_ = recover() //nolint:errcheck // told by r
+			_ = recover() // told by r
 			done <- r
 		}()
 		r = l.b.Issue(ctx, []Command{cmd})[0]
@@ -67,22 +69,12 @@ func (l lined) queue(n int) (answers []func() Result) {
 
 func (l lined) awaitQueued(n int) {
 	l.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
+	poll(l.t, fmt.Sprintf("%d requests wait", n), func() bool {
 		l.b.mu.Lock()
-		queued := 0
-		if lane := l.b.lanes[tenant]; lane != nil {
-			queued = len(lane.waiting)
-		}
-		l.b.mu.Unlock()
-		if queued == n {
-			return
-		}
-		if time.Now().After(deadline) {
-			l.t.Fatalf("%d requests wait, want %d", queued, n)
-		}
-		time.Sleep(time.Millisecond)
-	}
+		defer l.b.mu.Unlock()
+		lane := l.b.lanes[tenant]
+		return lane != nil && len(lane.waiting) == n
+	})
 }
 
 func (l lined) wantIdle() {
@@ -91,6 +83,23 @@ func (l lined) wantIdle() {
 	defer l.b.mu.Unlock()
 	if len(l.b.lanes) != 0 {
 		l.t.Errorf("a lane is left: %+v", l.b.lanes[tenant])
+	}
+}
+
+// wantKeys checks whose keys are in the lane, waiting or at work.
+func (l lined) wantKeys(want ...string) {
+	l.t.Helper()
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	var keys []string
+	if lane := l.b.lanes[tenant]; lane != nil {
+		for key := range lane.keys {
+			keys = append(keys, key.String())
+		}
+	}
+	slices.Sort(keys)
+	if diff := cmp.Diff(want, keys); diff != "" {
+		l.t.Errorf("keys in the lane:\n%s", diff)
 	}
 }
 
@@ -127,9 +136,10 @@ func TestACallerThatLeavesTheQueueIsNotIssuedAndHarmsNobody(t *testing.T) {
 	stays := l.send(t.Context(), command(t, "stays", orderOf(t, "SO-stays")))
 	l.awaitQueued(2)
 	cancel()
-	if r := leaver(); !errors.Is(r.Err, context.Canceled) { // while the gate is closed
+	if r := leaver(); !errors.Is(r.Err, context.Canceled) {
 		t.Errorf("leaver: %+v", r)
 	}
+	l.wantKeys("first", "stays")
 	l.gate.open()
 	l.wantIssued(l.first, stays)
 	if n := e.invoices(); n != 2 {
@@ -188,10 +198,11 @@ func TestAKeyAtWorkIsNotWaitedForInTheQueueForLong(t *testing.T) {
 	e := setup(t)
 	l := lineUp(t, e, e.Service)
 	again := l.send(t.Context(), command(t, "first", orderOf(t, "SO-first")))
-	p := wantProblem(t, again(), problem.OperationInProgress) // while the gate is closed
+	p := wantProblem(t, again(), problem.OperationInProgress)
 	if p.RetryAfter <= 0 {
 		t.Error("no Retry-After")
 	}
+	l.wantKeys("first") // the first is at work still
 	l.gate.open()
 	l.wantIssued(l.first)
 	if r := l.b.Issue(t.Context(), []Command{command(t, "first", orderOf(t, "SO-first"))})[0]; r.Err != nil || !r.Answer.Replayed {
@@ -213,7 +224,7 @@ func TestASecondRequestWithAKeyInTheQueueGetsTheAnswerOfTheFirst(t *testing.T) {
 	if r := again(); r.Err != nil || !r.Answer.Replayed {
 		t.Errorf("%+v", r)
 	}
-	wantProblem(t, other(), problem.IdempotencyKeyReused)
+	wantRefused(t, other(), problem.IdempotencyKeyReused)
 	l.wantIdle()
 }
 

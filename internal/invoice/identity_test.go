@@ -53,7 +53,7 @@ func TestAnyOtherMemberUnderAUsedKeyIsRefusedWithItsPointer(t *testing.T) {
 	}
 	lines := decode(t, rich)
 	lines.Lines[0], lines.Lines[1] = lines.Lines[1], lines.Lines[0]
-	wantProblem(t, e.issue("K1", lines), problem.IdempotencyKeyReused)
+	wantRefused(t, e.issue("K1", lines), problem.IdempotencyKeyReused)
 	if !e.mustIssue("K1", decode(t, rich)).Replayed {
 		t.Error("the request itself is no replay any more")
 	}
@@ -78,7 +78,7 @@ func TestOrderIDsAreTextToTheLastDigit(t *testing.T) {
 			t.Errorf("%s became %s", order, got)
 		}
 	}
-	wantProblem(t, e.issue("K0", orderOf(t, "9007199254741992")), problem.IdempotencyKeyReused)
+	wantRefused(t, e.issue("K0", orderOf(t, "9007199254741992")), problem.IdempotencyKeyReused)
 }
 
 // Two spellings of one letter are one order, and the invoice keeps the spelling it came in.
@@ -138,7 +138,7 @@ func TestAPurgedReservationStillNeverMakesASecondInvoice(t *testing.T) {
 	if diff := cmp.Diff([]string{"/lines/0/unit_price"}, p.Differences); diff != "" {
 		t.Error(diff)
 	}
-	wantProblem(t, e.issue("K2", request(t, "10.00", "11.00")), problem.AlreadyInvoiced)
+	wantRefused(t, e.issue("K2", request(t, "10.00", "11.00")), problem.AlreadyInvoiced)
 	if n := e.count("SELECT count(*) FROM idempotency_records"); n != 0 || e.invoices() != 1 {
 		t.Errorf("%d reservations", n)
 	}
@@ -157,7 +157,7 @@ func TestAnInvoiceWithAFingerprintOfOtherRulesIsStillReplayed(t *testing.T) {
 		t.Errorf("%+v", again)
 	}
 	other := decode(t, strings.Replace(rich, "Screws", "Nails", 1))
-	wantProblem(t, e.issue("K1", other), problem.IdempotencyKeyReused)
+	wantRefused(t, e.issue("K1", other), problem.IdempotencyKeyReused)
 	if p := wantProblem(t, e.issue("K2", decode(t, rich)), problem.AlreadyInvoiced); !p.SameContent {
 		t.Error("K2: not the same content")
 	}

@@ -45,7 +45,7 @@ func TestAnOrderIsInvoicedInPartsUpToItsTotal(t *testing.T) {
 		e.mustIssue(key, parts[key])
 	}
 	for _, again := range []string{"part1", "final"} {
-		wantProblem(t, e.issue("another key for "+again, parts[again]), problem.AlreadyInvoiced)
+		wantRefused(t, e.issue("another key for "+again, parts[again]), problem.AlreadyInvoiced)
 	}
 	if n := e.invoices(); n != 4 {
 		t.Errorf("%d invoices", n)
@@ -90,7 +90,7 @@ func TestARefusedInvoiceStoresNothingAndItsKeyStaysFree(t *testing.T) {
 		"corrects nothing":       request(t, `"final"`, `"credit_note","corrects":"INV-2026-000001"`),
 		"reverse charge":         request(t, `"S"`, `"AE"`),
 	} {
-		wantProblem(t, e.issue("K1", r), problem.InvalidInvoice)
+		wantRefused(t, e.issue("K1", r), problem.InvalidInvoice)
 		if n := e.invoices(); n != 0 {
 			t.Errorf("%s: %d invoices", name, n)
 		}
@@ -99,7 +99,7 @@ func TestARefusedInvoiceStoresNothingAndItsKeyStaysFree(t *testing.T) {
 	if a := e.mustIssue("K1", request(t)); a.Replayed || a.Number != "INV-2026-000001" {
 		t.Errorf("corrected: %+v", a)
 	}
-	wantProblem(t, e.issue("K2", request(t)), problem.AlreadyInvoiced)
+	wantRefused(t, e.issue("K2", request(t)), problem.AlreadyInvoiced)
 }
 
 func TestOneOrderHasOneCurrency(t *testing.T) {
@@ -135,7 +135,7 @@ func TestCreditNotesOfAnInvoiceStayWithinItsGross(t *testing.T) {
 		t.Errorf("%d credit notes name the invoice", n)
 	}
 	// Credited in full, and yet the order's final invoice exists: again only as a correction, which says so.
-	wantProblem(t, e.issue("K2", part(t, "final", 1, "100.00")), problem.AlreadyInvoiced)
+	wantRefused(t, e.issue("K2", part(t, "final", 1, "100.00")), problem.AlreadyInvoiced)
 	again := e.mustIssue("K3", part(t, "correction", 1, "100.00", corrects(invoice.Number)...))
 	if again.Number != "COR-2026-000001" || e.invoices() != 4 {
 		t.Errorf("correction: %+v", again)
@@ -197,6 +197,6 @@ func TestCommandsOfOneOrderInOneCallFollowEachOther(t *testing.T) {
 	if results[0].Err != nil || results[1].Err != nil || results[2].Err != nil || !results[2].Answer.Replayed {
 		t.Errorf("%+v", results)
 	}
-	wantProblem(t, results[3], problem.IdempotencyKeyReused)
-	wantProblem(t, results[4], problem.AlreadyInvoiced)
+	wantRefused(t, results[3], problem.IdempotencyKeyReused)
+	wantRefused(t, results[4], problem.AlreadyInvoiced)
 }

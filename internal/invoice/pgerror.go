@@ -27,6 +27,7 @@ const (
 	lockNotAvailable     = "55P03"
 	queryCanceled        = "57014" // by a statement_timeout, or by an operator
 	readOnlyTransaction  = "25006" // a standby that was the primary a moment ago
+	idleInTransaction    = "25P03" // this process stood still for longer than the server allows
 	connectionException  = "08"    // class
 	operatorIntervention = "57P"   // class, less 57014: shutting down, starting up, terminated
 	outOfResources       = "53"    // class: connections, memory, disk
@@ -72,7 +73,7 @@ func failureOfCode(code string) failure {
 		return failureRetry
 	case code == lockNotAvailable:
 		return failureBlocked
-	case code == queryCanceled, code == readOnlyTransaction,
+	case code == queryCanceled, code == readOnlyTransaction, code == idleInTransaction,
 		strings.HasPrefix(code, connectionException),
 		strings.HasPrefix(code, operatorIntervention),
 		strings.HasPrefix(code, outOfResources):

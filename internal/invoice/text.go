@@ -22,7 +22,7 @@ func isCountry(code string) bool {
 }
 
 // identity is a text in the one form in which identities are compared and stored: Unicode NFC, as in the canonical
-// form of a request. Two spellings of one letter never make two orders.
+// form of a request. Two spellings of one letter never make two orders. Case and zeros count: a-1, A-1 and a-01 are three.
 func identity(s string) string { return norm.NFC.String(s) }
 
 func tooLong(s string, limit int) bool {
