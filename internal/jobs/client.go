@@ -33,6 +33,7 @@ type Config struct {
 	SweepMargin        time.Duration // how long something must have been due before a sweep looks at it
 	SoftStopTimeout    time.Duration // how long Stop lets running attempts end by themselves
 	CompletedRetention time.Duration // how long River keeps completed jobs
+	Purge              Purge         // of this side's database
 }
 
 // Deps are the things a Client works with. Deliverer and Inserter are required.
@@ -53,7 +54,8 @@ func NewClient(pool *pgxpool.Pool, deps Deps, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newClient(pool, config, crmKinds())
+	cfg.Purge.addTo(config)
+	return newClient(pool, config, append(crmKinds(), cfg.Purge.kinds()...))
 }
 
 // crmKinds are the kinds of job that the CRM side's clients know.

@@ -105,7 +105,8 @@ func NewERPClient(pool *pgxpool.Pool, deps ERPDeps, cfg Config) (*Client, error)
 	if err != nil {
 		return nil, err
 	}
-	return newClient(pool, config, []string{RegisterKind, SweepRegistrationsKind})
+	cfg.Purge.addTo(config)
+	return newClient(pool, config, append([]string{RegisterKind, SweepRegistrationsKind}, cfg.Purge.kinds()...))
 }
 
 func registerTimeout(longestAttempt time.Duration) time.Duration { return longestAttempt + jobMargin }

@@ -110,13 +110,18 @@ func TestTheClientSweepsByItself(t *testing.T) {
 // scrape is what Prometheus would get: each value by its name and label.
 func (b *bench) scrape() map[string]float64 {
 	b.t.Helper()
+	return gather(b.t, b.metrics)
+}
+
+func gather(t *testing.T, c prometheus.Collector) map[string]float64 {
+	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(b.metrics); err != nil {
-		b.t.Fatal(err)
+	if err := registry.Register(c); err != nil {
+		t.Fatal(err)
 	}
 	families, err := registry.Gather()
 	if err != nil {
-		b.t.Fatal(err)
+		t.Fatal(err)
 	}
 	values := map[string]float64{}
 	for _, family := range families {

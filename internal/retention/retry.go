@@ -7,7 +7,7 @@ import (
 // The parts of the longest retry, unless the settings say otherwise.
 const (
 	DefaultTotalTime            = 24 * time.Hour      // crm.DefaultTotalTime
-	DefaultReconciliationWindow = 7 * 24 * time.Hour  // how far back reconciliation looks
+	DefaultReconciliationWindow = 48 * time.Hour      // crm.DefaultReconcileOverlap: how far back reconciliation looks
 	DefaultMaxSourceDelay       = 30 * 24 * time.Hour // the longest that a source may deliver a message late
 	// RescueTime is how long a job of a dead process waits until another takes it up: internal/jobs refuses settings
 	// with which it would be longer.
