@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"invoicebridge/internal/auth"
+	"invoicebridge/internal/auth/erpstore"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/problem"
 )
@@ -293,4 +295,27 @@ func TestTextIsStoredAsGivenAndServedAsJSONOnly(t *testing.T) {
 			t.Errorf("policy is %q", got)
 		}
 	}
+}
+
+// E3: nothing is cut where tenant, key, source and order are as long as they may be.
+func TestLongestTenantKeyAndOrderWorkTogether(t *testing.T) {
+	t.Parallel()
+	e := startERP(t)
+	admin, by := auth.NewAdmin(erpstore.New(e.pool)), auth.By{Actor: "test"}
+	tenant := strings.Repeat("t", 63)
+	if err := admin.CreateTenant(t.Context(), tenant, "Longest", by); err != nil {
+		t.Fatal(err)
+	}
+	_, text, err := admin.CreateToken(t.Context(), tenant, auth.RoleWriter, "longest", by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.tokens["longest"] = text
+	key, order, source := strings.Repeat("k", 255), strings.Repeat("ö", 128), strings.Repeat("s", 64)
+	body := strings.NewReplacer("SO-1001", order, "crm-1", source).Replace(base)
+	first := e.postAs("longest", key, body).wantFirst()
+	if inv := first.invoice(); inv.OperationKey != key || inv.Order != order || inv.Source != source {
+		t.Errorf("something was cut: %s", first.body)
+	}
+	e.postAs("longest", key, body).wantSame(first)
 }

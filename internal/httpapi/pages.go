@@ -140,7 +140,7 @@ func asset(c echo.Context, files fs.FS, name string) error {
 	if err != nil {
 		return echo.ErrNotFound
 	}
-	c.Response().Header().Set("Cache-Control", "public, max-age=3600")
+	c.Response().Header().Set("Cache-Control", "public, max-age=300")
 	return c.Blob(http.StatusOK, assetType(name), content)
 }
 
