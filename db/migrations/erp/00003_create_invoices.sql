@@ -73,7 +73,8 @@ CREATE TABLE invoices (
     CONSTRAINT invoices_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants (id),
     CONSTRAINT invoices_corrects_id_fkey FOREIGN KEY (corrects_id) REFERENCES invoices (id),
     -- DESIGN invariant 1: one business claim has at most one invoice, whatever happens to keys and queues above.
-    CONSTRAINT invoices_business_claim_key UNIQUE (tenant_id, source, order_id, role, sequence),
+    -- (order before source: a person looks for an order and may not know its source)
+    CONSTRAINT invoices_business_claim_key UNIQUE (tenant_id, order_id, source, role, sequence),
     -- The invoice remembers its key: an expired reservation still never makes a second invoice.
     CONSTRAINT invoices_operation_key_key UNIQUE (tenant_id, operation_key),
     CONSTRAINT invoices_number_key UNIQUE (tenant_id, number),
