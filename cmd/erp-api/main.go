@@ -37,6 +37,7 @@ type commands struct {
 	Tenant  app.TenantCommands  `cmd:"" help:"Make and list tenants."`
 	Token   app.TokenCommands   `cmd:"" help:"Make, list and revoke bearer tokens."`
 	Series  seriesCommands      `cmd:"" help:"Say how a tenant's invoices are numbered."`
+	Target  targetCommands      `cmd:"" help:"Say where a tenant's invoices are registered."`
 	Version version             `cmd:"" help:"Show the version of this program."`
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"invoicebridge/db"
 	"invoicebridge/internal/auth"
@@ -26,7 +27,9 @@ type ERPConfig struct {
 	MaxInFlight     int           `name:"max-in-flight" env:"ERP_MAX_IN_FLIGHT" default:"256" help:"Requests at work or waiting at once; those above are answered 429."`
 	KeyRetention    time.Duration `name:"key-retention" env:"ERP_KEY_RETENTION" default:"2160h" help:"How long a used key's reservation is kept at least. The invoice remembers its key for ever."`
 	RequestTimeout  time.Duration `name:"request-timeout" env:"ERP_REQUEST_TIMEOUT" default:"20s" help:"Time for one request; what runs into it is answered 503."`
-	ShutdownTimeout time.Duration `name:"shutdown-timeout" env:"ERP_SHUTDOWN_TIMEOUT" default:"20s" help:"Time for running requests to end after the service was told to stop."`
+	ShutdownTimeout time.Duration `name:"shutdown-timeout" env:"ERP_SHUTDOWN_TIMEOUT" default:"20s" help:"Time for running requests and registrations to end after the service was told to stop."`
+
+	Registering RegisterConfig `embed:""`
 }
 
 // Check checks the configuration as a whole and names each mistake with its variable. It is not called Validate:
@@ -46,7 +49,7 @@ func (c ERPConfig) Check() error {
 	if c.KeyRetention != 0 && c.KeyRetention < time.Hour {
 		mistakes = append(mistakes, mistake("ERP_KEY_RETENTION", "%s is less than an hour: callers may still be trying", c.KeyRetention))
 	}
-	mistakes = append(mistakes, validateTimeout("ERP_REQUEST_TIMEOUT", c.RequestTimeout), validateTimeout("ERP_SHUTDOWN_TIMEOUT", c.ShutdownTimeout))
+	mistakes = append(mistakes, validateTimeout("ERP_REQUEST_TIMEOUT", c.RequestTimeout), validateTimeout("ERP_SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.Registering.check())
 	return errors.Join(mistakes...)
 }
 
@@ -73,7 +76,12 @@ func ERPSchema() postgres.Schema {
 }
 
 // RunERP serves the ERP until ctx ends, and returns nil after a graceful stop. It refuses to start on a schema that
-// is older or newer than the program knows. ready, where given, is told the address once requests are accepted.
+// is older or newer than the program knows, and on targets that can't be served as they are set. ready, where given, is
+// told the address once requests are accepted.
+//
+// It stops in this order, all within the shutdown time: no new requests, and those at work end; no new registrations, and
+// those at work end; those that still have not are interrupted, which leaves them unknown, to be settled by whoever comes
+// next.
 func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(addr string)) error {
 	if err := cfg.Check(); err != nil {
 		return fmt.Errorf("configuration: %w", err)
@@ -90,22 +98,32 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 	if err := postgres.CheckSchema(ctx, pool, ERPSchema()); err != nil {
 		return err
 	}
+	registering, err := newRegistering(ctx, cfg, pool, log)
+	if err != nil {
+		return err
+	}
+	defer registering.close()
 	stopping := new(Stopping)
+	invoices := invoice.NewService(pool, invoice.Options{Logger: log, KeyRetention: cfg.KeyRetention, Registrations: registering.queue})
 	handler, err := httpapi.NewERP(httpapi.ERPDeps{
 		Deps: httpapi.Deps{
 			Logger: log, Tokens: auth.NewVerifier(erpstore.New(pool)), Ready: readiness(pool, ERPSchema(), stopping), Pool: pool,
 			RequestTimeout: cfg.RequestTimeout, MaxInFlight: cfg.MaxInFlight,
 		},
-		Invoices: invoice.NewBatcher(invoice.NewService(pool, invoice.Options{Logger: log, KeyRetention: cfg.KeyRetention})),
+		Invoices: invoice.NewBatcher(invoices), Registrations: invoices, Collectors: []prometheus.Collector{registering.metrics},
 	})
 	if err != nil {
 		return err
 	}
 	server := Server{
 		Name: "erp", Listen: cfg.Listen, Handler: handler, Log: log, RequestTimeout: cfg.RequestTimeout,
-		ShutdownTimeout: cfg.ShutdownTimeout, Stopping: stopping, Ready: ready,
+		ShutdownTimeout: registering.share(cfg.ShutdownTimeout), Stopping: stopping, Ready: ready,
 	}
-	return server.Run(ctx)
+	if err := registering.start(ctx); err != nil {
+		return err
+	}
+	served := server.Run(ctx)
+	return errors.Join(served, registering.stop())
 }
 
 func orDefault(d, otherwise time.Duration) time.Duration {

@@ -71,10 +71,50 @@ type InvoiceLink struct {
 	Number string `json:"number"`
 }
 
-// Registration is the state of an invoice at one external target. There are no targets yet: the list is empty.
+// Registration is the state of an invoice at one external target.
 type Registration struct {
-	Target string `json:"target"`
-	Status string `json:"status"`
+	Target    string   `json:"target"`
+	Status    string   `json:"status"`    // pending, processing, succeeded, failed, unknown
+	Reference string   `json:"reference"` // the target's; empty until it has succeeded
+	Warnings  []string `json:"warnings"`  // what the target remarked on what it accepted
+	Attempts  int64    `json:"attempts"`
+	Flagged   bool     `json:"flagged"` // a person has to look
+}
+
+// RegistrationDetail is a Registration as an operator sees it.
+type RegistrationDetail struct {
+	ID      string      `json:"id"`
+	Invoice InvoiceLink `json:"invoice"`
+	Key     string      `json:"key"` // of the operation, and the reference under which the target is asked
+	Registration
+	Reason        string     `json:"reason"`
+	Detail        string     `json:"detail"`
+	CreatedAt     time.Time  `json:"created_at"`
+	FinishedAt    *time.Time `json:"finished_at"`
+	FlaggedAt     *time.Time `json:"flagged_at"`
+	NextAttemptAt *time.Time `json:"next_attempt_at"`
+	FirstSentAt   *time.Time `json:"first_sent_at"` // of what may have had an effect
+	LastSentAt    *time.Time `json:"last_sent_at"`
+	// History is all attempts, oldest first; a list has none.
+	History []RegistrationAttempt `json:"history,omitzero"`
+}
+
+// RegistrationAttempt is one exchange with a target.
+type RegistrationAttempt struct {
+	Number     int64      `json:"number"`
+	Action     string     `json:"action"` // send or locate
+	StartedAt  time.Time  `json:"started_at"`
+	FinishedAt *time.Time `json:"finished_at"`
+	Outcome    string     `json:"outcome"`
+	HTTPStatus *int32     `json:"http_status"`
+	Detail     string     `json:"detail"`
+	Worker     string     `json:"worker"`
+}
+
+// RegistrationPage is one page of a list. NextCursor is nil on the last page.
+type RegistrationPage struct {
+	Items      []RegistrationDetail `json:"items"`
+	NextCursor *string              `json:"next_cursor"`
 }
 
 // Request reads the request back that the invoice was made from. It is equal to that request: its canonical form

@@ -82,6 +82,7 @@ func TestEveryDocumentedAnswerIsGivenAndIsAsDocumented(t *testing.T) {
 	note(one, e.get("reader", "/v1/invoices/x"))
 	note(operation, e.get("", "/v1/operations/k-1"))
 	note(operation, e.get("reader", "/v1/operations/x"))
+	provokeRegistrations(e, first.ID, note, valid)
 
 	for path, target := range map[string]string{
 		"/": "/", "/healthz": "/healthz", "/readyz": "/readyz", "/metrics": "/metrics", "/openapi.yaml": "/openapi.yaml",
@@ -117,6 +118,11 @@ func provokeTrouble(t *testing.T, note func(path string, a answer)) {
 		note("GET /v1/invoices", e.get("reader", "/v1/invoices"))
 		note("GET /v1/invoices/{id}", e.get("reader", "/v1/invoices/00000000-0000-0000-0000-000000000000"))
 		note("GET /v1/operations/{key}", e.get("reader", "/v1/operations/k-1"))
+		id := "/admin/v1/registrations/00000000-0000-0000-0000-000000000000"
+		note("GET /admin/v1/registrations", e.get("admin", "/admin/v1/registrations"))
+		note("GET /admin/v1/registrations/{id}", e.get("admin", id))
+		note("POST /admin/v1/registrations/{id}/replay", e.admin("admin", id+"/replay", replayBody))
+		note("POST /admin/v1/registrations/{id}/resolve", e.admin("admin", id+"/resolve", resolveBody))
 	}
 	entered, release := make(chan struct{}), make(chan struct{})
 	busy := serveERP(t, func(d *httpapi.ERPDeps) {
@@ -137,7 +143,7 @@ func provokeTrouble(t *testing.T, note func(path string, a answer)) {
 	close(release)
 	<-done
 
-	all(serveERP(t, func(d *httpapi.ERPDeps) { d.Invoices = nil })) // a panic in every route
+	all(serveERP(t, func(d *httpapi.ERPDeps) { d.Invoices, d.Registrations = nil, nil })) // a panic in every route
 
 	away := startERP(t)
 	end := away.outage()

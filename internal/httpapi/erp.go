@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/erpapi"
@@ -27,12 +28,20 @@ type Invoices interface {
 // ERPDeps is what the ERP's HTTP side is made of.
 type ERPDeps struct {
 	Deps
-	Invoices Invoices
+	Invoices      Invoices
+	Registrations Registrations
+	// Collectors are shown by /metrics besides the figures of HTTP.
+	Collectors []prometheus.Collector
 }
 
-// NewERP makes the ERP's handler. It fails if a page or the contract can't be read.
+// NewERP makes the ERP's handler. It fails if a page or the contract can't be read, or a collector not be registered.
 func NewERP(deps ERPDeps) (http.Handler, error) {
-	e := erp{server: newServer(deps.Deps), invoices: deps.Invoices}
+	e := erp{server: newServer(deps.Deps), invoices: deps.Invoices, registrations: deps.Registrations}
+	for _, collector := range deps.Collectors {
+		if err := e.metrics.registry.Register(collector); err != nil {
+			return nil, err
+		}
+	}
 	pages, err := newPages(e.server, erpHome())
 	if err != nil {
 		return nil, err
@@ -43,7 +52,8 @@ func NewERP(deps ERPDeps) (http.Handler, error) {
 
 type erp struct {
 	*server
-	invoices Invoices
+	invoices      Invoices
+	registrations Registrations
 }
 
 func (e erp) routes(p *pages) {
@@ -51,6 +61,10 @@ func (e erp) routes(p *pages) {
 	e.get("/v1/invoices", e.listInvoices, e.api(auth.RoleReader)...)
 	e.get("/v1/invoices/:id", e.getInvoice, e.api(auth.RoleReader)...)
 	e.get("/v1/operations/:key", e.getOperation, e.api(auth.RoleReader)...)
+	e.get("/admin/v1/registrations", e.listRegistrations, e.api(auth.RoleAdmin)...)
+	e.get("/admin/v1/registrations/:id", e.getRegistration, e.api(auth.RoleAdmin)...)
+	e.echo.POST("/admin/v1/registrations/:id/replay", e.replayRegistration, e.api(auth.RoleAdmin)...)
+	e.echo.POST("/admin/v1/registrations/:id/resolve", e.resolveRegistration, e.api(auth.RoleAdmin)...)
 	e.probes() // /healthz /readyz /metrics
 
 	e.get("/", p.home)

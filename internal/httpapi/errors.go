@@ -41,6 +41,7 @@ func kinds() []kind {
 		{problem.InvalidInvoice, http.StatusUnprocessableEntity, "The invoice is not valid"},
 		{problem.InvalidOrder, http.StatusUnprocessableEntity, "The order is not valid"},
 		{problem.VersionConflict, http.StatusConflict, "This version is known with other content"},
+		{problem.WrongState, http.StatusConflict, "This can't be done as things stand"},
 		{problem.TooManyRequests, http.StatusTooManyRequests, "There are too many requests"},
 		{problem.Unavailable, http.StatusServiceUnavailable, "The service is not available right now"},
 		{problem.Internal, http.StatusInternalServerError, "Something went wrong on our side"},

@@ -196,7 +196,23 @@ func explainConflict(t problem.Type) (explanation, bool) {
 			detail:  "Version 3 of order SO-1001 is known with other content.",
 		}, true
 	}
-	return explanation{}, false
+	return explainState(t)
+}
+
+func explainState(t problem.Type) (explanation, bool) {
+	if t != problem.WrongState {
+		return explanation{}, false
+	}
+	return explanation{
+		means: "What is there is not in a state in which this may be done. Nothing was changed.",
+		when: []string{
+			"A registration is to be tried again that has come to its end, is being worked on, or is queued already.",
+			"A registration is to be settled by hand that is not unknown, or that somebody works on.",
+		},
+		sameKeyShort: "does not matter", sameKey: "Yes. This request uses no key.",
+		next:   []string{"Look at it again: it may have come to its end meanwhile.", "If it is still open after that, send the request again."},
+		detail: "This registration is already queued.",
+	}, true
 }
 
 // explainService has the problems of access and of the service itself.

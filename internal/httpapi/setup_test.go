@@ -44,12 +44,23 @@ func startERP(t testing.TB) erp {
 	return newERP(t).replica()
 }
 
+// startERPWithoutWorker is startERP with nobody who works on registrations.
+func startERPWithoutWorker(t testing.TB) erp {
+	t.Helper()
+	return newERP(t).run(app.RegisterConfig{Disabled: true})
+}
+
 // replica is one more service on the same database.
 func (e erp) replica() erp {
 	e.t.Helper()
+	return e.run(app.RegisterConfig{})
+}
+
+func (e erp) run(registering app.RegisterConfig) erp {
+	e.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	address, ended := make(chan string, 1), make(chan error, 1)
-	cfg := app.ERPConfig{Listen: "127.0.0.1:0", DatabaseURL: testdb.DSN(e.t, e.pool), MaxConns: 10}
+	cfg := app.ERPConfig{Listen: "127.0.0.1:0", DatabaseURL: testdb.DSN(e.t, e.pool), MaxConns: 10, Registering: registering}
 	go func() {
 		ended <- app.RunERP(ctx, cfg, slog.New(slog.DiscardHandler), func(addr string) { address <- addr })
 	}()
@@ -73,13 +84,15 @@ func (e erp) replica() erp {
 func serveERP(t testing.TB, change func(*httpapi.ERPDeps)) erp {
 	t.Helper()
 	e := newERP(t)
+	invoices := invoice.NewService(e.pool, invoice.Options{})
 	deps := httpapi.ERPDeps{
 		Deps: httpapi.Deps{
 			Tokens: auth.NewVerifier(erpstore.New(e.pool)),
 			Ready:  e.pool.Ping,
 			Pool:   e.pool,
 		},
-		Invoices: invoice.NewBatcher(invoice.NewService(e.pool, invoice.Options{})),
+		Invoices:      invoice.NewBatcher(invoices),
+		Registrations: invoices,
 	}
 	change(&deps)
 	handler, err := httpapi.NewERP(deps)

@@ -118,6 +118,10 @@ func (s *Service) Operation(ctx context.Context, tenant, key string) (erpapi.Ope
 	if err != nil {
 		return erpapi.Operation{}, s.readFailed(ctx, "get an operation", err)
 	}
+	registrations, err := s.operationRegistrations(ctx, tenant, row.ID)
+	if err != nil {
+		return erpapi.Operation{}, err
+	}
 	firstSeen := row.CreatedAt
 	if row.FirstSeenAt != nil {
 		firstSeen = *row.FirstSeenAt
@@ -125,7 +129,7 @@ func (s *Service) Operation(ctx context.Context, tenant, key string) (erpapi.Ope
 	return erpapi.Operation{
 		Key: key, Kind: operationKind, Status: "succeeded",
 		Invoice:   &erpapi.InvoiceLink{ID: row.ID.String(), Number: row.Number},
-		FirstSeen: tellable(&firstSeen), ExpiresAt: tellable(row.ExpiresAt), Registrations: []erpapi.Registration{},
+		FirstSeen: tellable(&firstSeen), ExpiresAt: tellable(row.ExpiresAt), Registrations: registrations,
 	}, nil
 }
 

@@ -317,7 +317,6 @@ func (b *bench) wantFlags(want ...string) {
 	}
 }
 
-
 // tryImpatiently makes the next attempt and loses patience as soon as its request has arrived.
 func (b *bench) tryImpatiently() {
 	b.t.Helper()

@@ -29,6 +29,7 @@ const (
 	InvalidInvoice        Type = "invalid-invoice"
 	InvalidOrder          Type = "invalid-order"
 	VersionConflict       Type = "version-conflict"
+	WrongState            Type = "wrong-state"
 	TooManyRequests       Type = "too-many-requests"
 	Unavailable           Type = "unavailable"
 	Internal              Type = "internal"
