@@ -49,6 +49,12 @@ func (op *operationState) provenNotApplied() bool {
 	return op.status == StatusFailed && op.reason == ReasonRejected && !op.superseded
 }
 
+// correctable says whether an operator may send it again in another form: it is proven not applied, either by the ERP's
+// own refusal, or because what was asked was no ERP and no earlier attempt can have arrived at one.
+func (op *operationState) correctable() bool {
+	return op.provenNotApplied() || op.status == StatusFailed && op.reason == ReasonConfiguration && !op.superseded
+}
+
 func (op *operationState) revise(w want, version int64) {
 	op.request, op.requestHash, op.orderVersion = w.request, w.hash, version
 	if op.change == operationKept {

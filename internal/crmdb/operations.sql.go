@@ -422,6 +422,21 @@ func (q *Queries) OperationLock(ctx context.Context, ids []uuid.UUID) ([]Operati
 	return items, nil
 }
 
+const operationReplay = `-- name: OperationReplay :one
+UPDATE operations
+SET flagged_at = NULL, next_attempt_at = now()
+WHERE tenant_id = $1 AND key = $2 AND status IN ('pending', 'unknown') AND flagged_at IS NOT NULL
+RETURNING id
+`
+
+// An operator hands an open operation back to the deliverer: due at once, under the key and with the bytes it has.
+func (q *Queries) OperationReplay(ctx context.Context, tenantID string, key string) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, operationReplay, tenantID, key)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
 const operationReviseUnsent = `-- name: OperationReviseUnsent :execrows
 UPDATE operations AS p
 SET request = n.request, request_hash = n.request_hash, order_version = n.order_version

@@ -89,3 +89,10 @@ SELECT operation_id, number, started_at, finished_at, outcome, http_status, prob
 FROM attempts
 WHERE operation_id = ANY (@operation_ids::uuid[])
 ORDER BY operation_id, number;
+
+-- name: OperationReplay :one
+-- An operator hands an open operation back to the deliverer: due at once, under the key and with the bytes it has.
+UPDATE operations
+SET flagged_at = NULL, next_attempt_at = now()
+WHERE tenant_id = @tenant_id AND key = @key AND status IN ('pending', 'unknown') AND flagged_at IS NOT NULL
+RETURNING id;

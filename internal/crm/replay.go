@@ -1,0 +1,63 @@
+package crm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"invoicebridge/internal/crmdb"
+	"invoicebridge/internal/logctx"
+	"invoicebridge/internal/problem"
+)
+
+// Replay hands an operation back to the deliverer that was left to an operator: one more attempt at once, under the same
+// key and with the same bytes, so that it can't make a second invoice. If that does not end it either, it is flagged
+// again. Flag, job and audit entry are one transaction.
+//
+// An operation that is final, is being worked on or is queued already is refused with wrong-state; an unknown key is
+// not-found.
+func (s *Service) Replay(ctx context.Context, tenant, key string, by By) (Operation, error) {
+	if err := by.check(); err != nil {
+		return Operation{}, err
+	}
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		queries := crmdb.New(tx)
+		id, err := queries.OperationReplay(ctx, tenant, key)
+		if err != nil {
+			return err
+		}
+		if err := s.jobs.InsertDeliveries(ctx, tx, []uuid.UUID{id}, time.Time{}); err != nil {
+			return fmt.Errorf("insert job: %w", err)
+		}
+		return queries.AuditEntryInsert(ctx, crmdb.AuditEntryInsertParams{
+			TenantID: tenant, Actor: by.Actor, Action: "operation.replay", Subject: key, Reason: by.Reason,
+		})
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Operation{}, s.refuseReplay(ctx, tenant, key)
+	}
+	if err != nil {
+		return Operation{}, fmt.Errorf("replay: %w", err)
+	}
+	s.log.LogAttrs(ctx, slog.LevelInfo, "operation replayed", slog.String(logctx.TenantKey, tenant),
+		slog.String(logctx.OperationKeyKey, key), slog.String("actor", by.Actor))
+	return s.GetOperation(ctx, tenant, key)
+}
+
+func (s *Service) refuseReplay(ctx context.Context, tenant, key string) error {
+	op, err := s.GetOperation(ctx, tenant, key)
+	switch {
+	case err != nil:
+		return err
+	case op.Status.Final():
+		return problem.New(problem.WrongState, "This operation is %s and stays so.", op.Status)
+	case op.Status == StatusProcessing:
+		return problem.New(problem.WrongState, "This operation is being worked on.")
+	}
+	return problem.New(problem.WrongState, "This operation is already queued.")
+}
