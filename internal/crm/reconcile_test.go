@@ -321,3 +321,18 @@ func TestAMinimisedRequestIsStillCompared(t *testing.T) {
 		t.Errorf("divergence is %+v", d)
 	}
 }
+
+func TestStandingTellsWhatIsOpenAndTheAgeOfTheNewestRun(t *testing.T) {
+	s := setupBothSides(t)
+	standing, err := s.reconciler().Standing(t.Context())
+	if err != nil || standing.Ran || len(standing.Open) != len(crm.DivergenceKinds()) {
+		t.Errorf("standing is %+v, %v", standing, err)
+	}
+	s.issue("foreign", forOrder("SO-foreign"))
+	s.reconciles()
+	s.plant(s.crm, "UPDATE reconciliation_runs SET finished_at = now() - interval '1 hour'")
+	standing, err = s.reconciler().Standing(t.Context())
+	if err != nil || !standing.Ran || standing.Age < time.Hour || standing.Open[crm.DivergenceMissingInCRM] != 1 || standing.Open[crm.DivergenceMissingInERP] != 0 {
+		t.Errorf("standing is %+v, %v", standing, err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,6 +35,7 @@ type Config struct {
 	SoftStopTimeout    time.Duration // how long Stop lets running attempts end by themselves
 	CompletedRetention time.Duration // how long River keeps completed jobs
 	Purge              Purge         // of this side's database
+	Reconcile          Reconcile     // of this side's books with the next one's
 }
 
 // Deps are the things a Client works with. Deliverer and Inserter are required.
@@ -54,8 +56,14 @@ func NewClient(pool *pgxpool.Pool, deps Deps, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newClient(pool, config, cfg.addTo(config, crmKinds()))
+}
+
+// addTo adds the periodic jobs that both sides have, and gives the kinds with theirs.
+func (cfg Config) addTo(config *river.Config, kinds []string) []string {
 	cfg.Purge.addTo(config)
-	return newClient(pool, config, append(crmKinds(), cfg.Purge.kinds()...))
+	cfg.Reconcile.addTo(config)
+	return slices.Concat(kinds, cfg.Purge.kinds(), cfg.Reconcile.kinds())
 }
 
 // crmKinds are the kinds of job that the CRM side's clients know.

@@ -105,8 +105,7 @@ func NewERPClient(pool *pgxpool.Pool, deps ERPDeps, cfg Config) (*Client, error)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Purge.addTo(config)
-	return newClient(pool, config, append([]string{RegisterKind, SweepRegistrationsKind}, cfg.Purge.kinds()...))
+	return newClient(pool, config, cfg.addTo(config, []string{RegisterKind, SweepRegistrationsKind}))
 }
 
 func registerTimeout(longestAttempt time.Duration) time.Duration { return longestAttempt + jobMargin }

@@ -1,0 +1,114 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// reconciling lets the client's reconciliation be what the test says.
+func (b *bench) reconciling(run func(ctx context.Context) error) {
+	b.cfg.Reconcile = Reconcile{Run: run, Interval: time.Hour, RunTime: 100 * time.Millisecond}
+}
+
+func (b *bench) reconciliations(state string) int {
+	return b.count("river_job WHERE kind = $1 AND state::text = $2", ReconcileKind, state)
+}
+
+func TestReconciliationRunsByItself(t *testing.T) {
+	b := setup(t)
+	b.reconciling(func(context.Context) error { return nil })
+	b.start()
+	b.waitFor("the first run", func() bool { return b.reconciliations("completed") == 1 })
+}
+
+func TestALongReconciliationGoesOnInTheNextJob(t *testing.T) {
+	b := setup(t)
+	runs := 0 // one job at a time
+	b.reconciling(func(ctx context.Context) error {
+		if runs++; runs == 1 {
+			<-ctx.Done() // more to compare than there is time
+			return ctx.Err()
+		}
+		return nil
+	})
+	b.start()
+	b.waitFor("the second part", func() bool { return b.reconciliations("completed") == 1 })
+	if runs != 2 || b.count("river_job WHERE kind = $1", ReconcileKind) != 1 {
+		t.Errorf("%d runs", runs)
+	}
+}
+
+func TestAFailedReconciliationIsLeftToTheNext(t *testing.T) {
+	b := setup(t)
+	b.reconciling(func(context.Context) error { return errors.New("the ERP is away") })
+	b.start()
+	b.waitFor("the job's end", func() bool { return b.reconciliations("discarded") == 1 })
+}
+
+func TestReconciliationInterruptedByAShutdownIsNoFailure(t *testing.T) {
+	b := setup(t)
+	started := make(chan struct{})
+	b.cfg.SoftStopTimeout = time.Millisecond
+	b.reconciling(func(ctx context.Context) error {
+		close(started)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	b.cfg.Reconcile.RunTime = time.Minute
+	client := b.start()
+	<-started
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := client.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if b.reconciliations("completed") != 1 {
+		t.Error("the job is not completed")
+	}
+}
+
+// scraped are the figures of a collector by name and label.
+func scraped(t *testing.T, c prometheus.Collector) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			name := family.GetName()
+			for _, label := range m.GetLabel() {
+				name += " " + label.GetValue()
+			}
+			figures[name] = m.GetGauge().GetValue()
+		}
+	}
+	return figures
+}
+
+func TestReconcileMetricsTellWhatIsOpenAndHowOldTheNewestRunIs(t *testing.T) {
+	t.Parallel()
+	standing, failure := ReconcileStanding{Open: map[string]int64{"missing_in_erp": 2, "missing_in_crm": 0}}, error(nil)
+	m := NewReconcileMetrics("crm", func(context.Context) (ReconcileStanding, error) { return standing, failure }, nil)
+	want := map[string]float64{"crm_open_divergences missing_in_erp": 2, "crm_open_divergences missing_in_crm": 0}
+	if diff := cmp.Diff(want, scraped(t, m)); diff != "" {
+		t.Error(diff)
+	}
+	standing.Ran, standing.Age = true, 90*time.Second
+	want["crm_reconciliation_age_seconds"] = 90
+	if diff := cmp.Diff(want, scraped(t, m)); diff != "" {
+		t.Error(diff)
+	}
+	failure = errors.New("away")
+	if diff := cmp.Diff(map[string]float64{}, scraped(t, m)); diff != "" {
+		t.Error(diff)
+	}
+}
