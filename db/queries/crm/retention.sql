@@ -1,6 +1,7 @@
 -- What has been kept long enough. The lists read without locks, from behind a position on; the statements that change
 -- something look again at what they are given, and leave what somebody has locked. Nothing that belongs to an operation
--- that is unfinished, unknown or with an operator is in any list.
+-- that is unfinished, unknown or with an operator is in any list. OFFSET 0 makes of each EXISTS one index look-up a row; as
+-- a join, a generic plan reads the other table whole.
 
 -- name: RetentionListOperations :many
 SELECT id, finished_at::timestamptz AS finished_at,
@@ -35,7 +36,8 @@ WHERE o.minimised_at IS NULL AND o.updated_at <= now() - make_interval(secs => @
                   WHERE p.tenant_id = o.tenant_id AND p.source = o.source AND p.order_id = o.order_id
                     AND p.superseded_at IS NULL AND p.status <> 'cancelled'
                     AND (p.finished_at IS NULL OR p.flagged_at IS NOT NULL
-                         OR p.finished_at > now() - make_interval(secs => @keep_seconds::float8)))
+                         OR p.finished_at > now() - make_interval(secs => @keep_seconds::float8))
+                  OFFSET 0)
 ORDER BY o.updated_at, o.tenant_id, o.source, o.order_id
 LIMIT @max_items;
 
@@ -53,7 +55,8 @@ FROM (SELECT x.tenant_id, x.source, x.order_id
                         WHERE p.tenant_id = x.tenant_id AND p.source = x.source AND p.order_id = x.order_id
                           AND p.superseded_at IS NULL AND p.status <> 'cancelled'
                           AND (p.finished_at IS NULL OR p.flagged_at IS NOT NULL
-                               OR p.finished_at > now() - make_interval(secs => @keep_seconds::float8)))
+                               OR p.finished_at > now() - make_interval(secs => @keep_seconds::float8))
+                        OFFSET 0)
       FOR NO KEY UPDATE OF x SKIP LOCKED) AS due
 WHERE o.tenant_id = due.tenant_id AND o.source = due.source AND o.order_id = due.order_id;
 
@@ -88,7 +91,8 @@ WHERE m.received_at <= now() - make_interval(secs => @keep_seconds::float8)
   AND NOT EXISTS (SELECT FROM operations AS p
                   WHERE p.tenant_id = m.tenant_id AND p.source = m.source AND p.order_id = m.order_id
                     AND p.superseded_at IS NULL AND p.status <> 'cancelled'
-                    AND (p.finished_at IS NULL OR p.flagged_at IS NOT NULL))
+                    AND (p.finished_at IS NULL OR p.flagged_at IS NOT NULL)
+                  OFFSET 0)
 ORDER BY m.received_at, m.id
 LIMIT @max_items;
 
@@ -99,7 +103,8 @@ WHERE id IN (SELECT m.id FROM inbox_messages AS m
                AND NOT EXISTS (SELECT FROM operations AS p
                                WHERE p.tenant_id = m.tenant_id AND p.source = m.source AND p.order_id = m.order_id
                                  AND p.superseded_at IS NULL AND p.status <> 'cancelled'
-                                 AND (p.finished_at IS NULL OR p.flagged_at IS NOT NULL))
+                                 AND (p.finished_at IS NULL OR p.flagged_at IS NOT NULL)
+                               OFFSET 0)
              FOR UPDATE OF m SKIP LOCKED);
 
 -- name: RetentionListDivergences :many

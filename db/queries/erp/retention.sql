@@ -1,5 +1,6 @@
 -- What has been kept long enough. The lists read without locks, from behind a position on; the DELETEs look again at
--- what they are given, and leave what somebody has locked.
+-- what they are given, and leave what somebody has locked. OFFSET 0 makes of each EXISTS one index look-up a row; as a join, a
+-- generic plan reads the other table whole.
 
 -- name: RetentionListReservations :many
 -- Expired, and the effect is complete: an invoice that is not yet known for sure at each of its targets keeps its
@@ -11,7 +12,8 @@ WHERE r.status = 'succeeded' AND r.expires_at <= now()
   AND (r.expires_at, r.resource_id) > (@after_at::timestamptz, @after_id::uuid)
   AND NOT EXISTS (SELECT FROM registrations AS g
                   WHERE g.invoice_id = r.resource_id
-                    AND (g.status IN ('pending', 'processing', 'unknown') OR g.flagged_at IS NOT NULL))
+                    AND (g.status IN ('pending', 'processing', 'unknown') OR g.flagged_at IS NOT NULL)
+                  OFFSET 0)
 ORDER BY r.expires_at, r.resource_id
 LIMIT @max_items;
 
@@ -25,7 +27,8 @@ USING (SELECT x.tenant_id, x.operation, x.key
        WHERE x.status = 'succeeded' AND x.expires_at <= now()
          AND NOT EXISTS (SELECT FROM registrations AS g
                          WHERE g.invoice_id = x.resource_id
-                           AND (g.status IN ('pending', 'processing', 'unknown') OR g.flagged_at IS NOT NULL))
+                           AND (g.status IN ('pending', 'processing', 'unknown') OR g.flagged_at IS NOT NULL)
+                         OFFSET 0)
        FOR UPDATE OF x SKIP LOCKED) AS due
 WHERE r.tenant_id = due.tenant_id AND r.operation = due.operation AND r.key = due.key;
 
