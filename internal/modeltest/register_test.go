@@ -1,0 +1,46 @@
+package modeltest
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"invoicebridge/internal/testdb"
+)
+
+func TestWhateverHappensAnInvoiceIsRegisteredOnceOrIsUnknownAndShown(t *testing.T) {
+	t.Parallel()
+	pool := testdb.ERP(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t, rt, pool)
+		defer w.leave(rt)
+		w.issue(rt)
+		actions := w.actions()
+		actions[""] = w.check
+		rt.Repeat(actions)
+		w.settle(rt)
+		w.checkEnd(rt)
+	})
+}
+
+// settle lets all that is left happen: scripts run out, late things come to pass, and workers go on.
+func (w *world) settle(rt *rapid.T) {
+	const rounds = 12
+	for range rounds {
+		open := false
+		for _, id := range w.ids {
+			if s := w.was[id]; !s.final() && !(s.Flagged && s.Reason == "nothing_is_safe") {
+				open = true
+				w.attempt(rt, id)
+			}
+		}
+		if !open {
+			break
+		}
+		w.pass(rt, 7*time.Hour)
+		w.check(rt)
+	}
+	w.pass(rt, 2*window)
+	w.check(rt)
+}
