@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"time"
 
@@ -49,6 +50,9 @@ func (d *demo) startServices(ctx context.Context, dbs databases) (err error) {
 		Listen: d.settings.CRMListen, DatabaseURL: dbs.crm, ERPURL: "http://" + s.proxyAddr,
 		ERPTokens:      []string{demoTenant + "=" + d.tokens[workerToken]},
 		AttemptTimeout: attemptTimeout, SweepInterval: sweepInterval, ShutdownTimeout: shutdownTimeout, BackOff: backOff(),
+	}
+	if err := app.CheckTogether(erp, side); err != nil {
+		return fmt.Errorf("configuration: %w", err)
 	}
 	s.crmAddr, err = d.parts.start(ctx, "CRM side", func(ctx context.Context, ready func(string)) error {
 		return explainListen(app.RunCRM(ctx, side, d.log.With("service", "crm"), ready), crmPort, side.Listen)

@@ -21,10 +21,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr); err != nil {
+	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "crm-worker: %v\n", err)
-		stop()
 		os.Exit(1)
 	}
 }
@@ -39,6 +39,7 @@ type commands struct {
 	Migrate    app.MigrateCommands `cmd:"" help:"Bring the database's schema up to date, or show it."`
 	Tenant     app.TenantCommands  `cmd:"" help:"Make and list tenants."`
 	Token      app.TokenCommands   `cmd:"" help:"Make, list and revoke bearer tokens."`
+	Purge      app.CRMPurgeCommand `cmd:"" help:"Remove now what has been kept long enough; the service does it by itself."`
 	Version    version             `cmd:"" help:"Show the version of this program."`
 }
 

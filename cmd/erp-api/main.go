@@ -38,6 +38,7 @@ type commands struct {
 	Token   app.TokenCommands   `cmd:"" help:"Make, list and revoke bearer tokens."`
 	Series  seriesCommands      `cmd:"" help:"Say how a tenant's invoices are numbered."`
 	Target  targetCommands      `cmd:"" help:"Say where a tenant's invoices are registered."`
+	Purge   app.ERPPurgeCommand `cmd:"" help:"Remove now what has been kept long enough; the service does it by itself."`
 	Version version             `cmd:"" help:"Show the version of this program."`
 }
 
@@ -89,9 +90,9 @@ func actor(getenv func(string) string) string {
 
 // check looks at everything that the chosen command uses, so that all mistakes are told at once.
 func (c *commands) check(command string) error {
-	err := c.LogConfig.Check()
+	err := c.Check()
 	if command == "serve" {
-		err = errors.Join(err, c.Serve.ERPConfig.Check())
+		err = errors.Join(err, c.Serve.Check())
 	}
 	return err
 }

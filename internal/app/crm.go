@@ -46,6 +46,8 @@ type CRMConfig struct {
 	SweepInterval   time.Duration `name:"sweep-interval" env:"CRM_SWEEP_INTERVAL" default:"1m" help:"How often operations are looked for that lost their job."`
 	ShutdownTimeout time.Duration `name:"shutdown-timeout" env:"SHUTDOWN_TIMEOUT" default:"25s" help:"Time for running requests and deliveries to end after the service was told to stop."`
 
+	Retention CRMRetention `embed:""`
+
 	// BackOff is the pause between attempts; not for configuration, but for those who run the service in their
 	// own process. Zero: crm.DefaultBackOff.
 	BackOff crm.BackOff `kong:"-"`
@@ -73,7 +75,7 @@ func (c CRMConfig) Validate() error {
 		mistakes = append(mistakes, mistake("CRM_SWEEP_INTERVAL", "%s is less than a second", c.SweepInterval))
 	}
 	mistakes = append(mistakes, validateTimeout("CRM_REQUEST_TIMEOUT", c.RequestTimeout),
-		validateTimeout("SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.validateAttemptTimeout())
+		validateTimeout("SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.validateAttemptTimeout(), c.Retention.check())
 	if _, err := c.erpClient(); err != nil {
 		mistakes = append(mistakes, mistake("ERP_URL", "%v", err))
 	}
@@ -175,6 +177,8 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, log *slog.Logger) 
 		return nil, err
 	}
 	metrics := jobs.NewMetrics(pool, log)
+	purge := newCRMPurge(cfg.Retention, pool, log)
+	keys := jobs.NewKeyRetentionMetrics(cfg.LongestRetry())
 	stopping := new(Stopping)
 	handler, err := httpapi.NewCRM(httpapi.CRMDeps{
 		Deps: httpapi.Deps{
@@ -182,19 +186,19 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, log *slog.Logger) 
 			RequestTimeout: cfg.RequestTimeout, MaxInFlight: cfg.MaxInFlight,
 		},
 		Orders:     crm.NewService(pool, inserter, crm.Options{Logger: log}),
-		Collectors: []prometheus.Collector{metrics},
+		Collectors: append([]prometheus.Collector{metrics, purge.metrics}, keys.Collectors()...),
 	})
 	if err != nil {
 		return nil, err
 	}
 	worker, err := jobs.NewClient(queuePool, jobs.Deps{
-		Deliverer: crm.NewDeliverer(pool, client, crm.DelivererOptions{
+		Deliverer: crm.NewDeliverer(pool, crm.WatchKeyRetention(client, cfg.LongestRetry(), log, keys.KeyKept), crm.DelivererOptions{
 			Token: tokens.of, Worker: workerName(), TotalTime: cfg.TotalTime, BackOff: cfg.BackOff, Logger: log, Observer: metrics,
 		}),
 		Inserter: inserter, Metrics: metrics, Logger: log,
 	}, jobs.Config{
 		Workers: cfg.Workers, SweepInterval: cfg.SweepInterval,
-		SoftStopTimeout: shareOfShutdown(cfg.ShutdownTimeout),
+		SoftStopTimeout: shareOfShutdown(cfg.ShutdownTimeout), Purge: purge.job,
 	})
 	if err != nil {
 		return nil, err

@@ -30,6 +30,7 @@ type ERPConfig struct {
 	ShutdownTimeout time.Duration `name:"shutdown-timeout" env:"ERP_SHUTDOWN_TIMEOUT" default:"20s" help:"Time for running requests and registrations to end after the service was told to stop."`
 
 	Registering RegisterConfig `embed:""`
+	Retention   ERPRetention   `embed:""`
 }
 
 // Check checks the configuration as a whole and names each mistake with its variable. It is not called Validate:
@@ -49,7 +50,8 @@ func (c ERPConfig) Check() error {
 	if c.KeyRetention != 0 && c.KeyRetention < time.Hour {
 		mistakes = append(mistakes, mistake("ERP_KEY_RETENTION", "%s is less than an hour: callers may still be trying", c.KeyRetention))
 	}
-	mistakes = append(mistakes, validateTimeout("ERP_REQUEST_TIMEOUT", c.RequestTimeout), validateTimeout("ERP_SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.Registering.check())
+	mistakes = append(mistakes, validateTimeout("ERP_REQUEST_TIMEOUT", c.RequestTimeout), validateTimeout("ERP_SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.Registering.check(),
+		c.Retention.check(c.KeyRetention))
 	return errors.Join(mistakes...)
 }
 
@@ -110,7 +112,7 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 			Logger: log, Tokens: auth.NewVerifier(erpstore.New(pool)), Ready: readiness(pool, ERPSchema(), stopping), Pool: pool,
 			RequestTimeout: cfg.RequestTimeout, MaxInFlight: cfg.MaxInFlight,
 		},
-		Invoices: invoice.NewBatcher(invoices), Registrations: invoices, Collectors: []prometheus.Collector{registering.metrics},
+		Invoices: invoice.NewBatcher(invoices), Registrations: invoices, Collectors: []prometheus.Collector{registering.metrics, registering.purge.metrics},
 	})
 	if err != nil {
 		return err

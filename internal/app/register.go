@@ -55,6 +55,7 @@ type registering struct {
 	queue     *jobs.ERPInserter
 	metrics   *jobs.ERPMetrics
 	registrar *invoice.Registrar
+	purge     purge
 	worker    *jobs.Client  // nil: this process works on none
 	pool      *pgxpool.Pool // the queue's own
 	shutdown  time.Duration
@@ -65,7 +66,9 @@ type registering struct {
 func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, log *slog.Logger) (_ *registering, err error) {
 	c := cfg.Registering
 	kinds := TargetKinds(c.TargetTimeout)
-	r := &registering{metrics: jobs.NewERPMetrics(pool, log), shutdown: cfg.ShutdownTimeout, log: log}
+	r := &registering{
+		metrics: jobs.NewERPMetrics(pool, log), purge: newERPPurge(cfg.Retention, pool, log), shutdown: cfg.ShutdownTimeout, log: log,
+	}
 	r.registrar = invoice.NewRegistrar(pool, invoice.RegistrarOptions{
 		Kinds: kinds, Credential: credential, Worker: workerName(), TotalTime: c.TotalTime, HeldTime: c.HeldTime,
 		BackOff: c.BackOff, Logger: log, Observer: r.metrics,
@@ -86,7 +89,7 @@ func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, log 
 	r.worker, err = jobs.NewERPClient(r.pool, jobs.ERPDeps{
 		Registrar: r.registrar, Inserter: r.queue, Metrics: r.metrics, Logger: log,
 	}, jobs.Config{
-		Workers: c.workers(), SweepInterval: c.sweepInterval(), SoftStopTimeout: shareOfShutdown(cfg.ShutdownTimeout),
+		Workers: c.workers(), SweepInterval: c.sweepInterval(), SoftStopTimeout: shareOfShutdown(cfg.ShutdownTimeout), Purge: r.purge.job,
 	})
 	if err != nil {
 		closePool(r.pool, log)
