@@ -10,6 +10,7 @@ import (
 	"invoicebridge/api"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/crm"
+	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/logctx"
 	"invoicebridge/web"
 )
@@ -20,6 +21,9 @@ type Orders interface {
 	GetOrder(ctx context.Context, tenant, source, order string) (crm.OrderDetail, error)
 	GetOperation(ctx context.Context, tenant, key string) (crm.Operation, error)
 	ListOperations(ctx context.Context, tenant string, f crm.OperationFilter) (page []crm.Operation, next string, err error)
+	Replay(ctx context.Context, tenant, key string, by crm.By) (crm.Operation, error)
+	Revise(ctx context.Context, tenant, key string, request *erpapi.InvoiceRequest, by crm.By) (crm.Operation, error)
+	ListDivergences(ctx context.Context, tenant string, f crm.DivergenceFilter) (page []crm.Divergence, next string, err error)
 }
 
 // CRMDeps is what the CRM side's HTTP side is made of.
@@ -56,6 +60,9 @@ func (h crmSide) routes(p *pages) {
 	h.get("/v1/orders/:source/:order", h.getOrder, h.api(auth.RoleReader)...)
 	h.get("/v1/operations", h.listOperations, h.api(auth.RoleReader)...)
 	h.get("/v1/operations/:key", h.getOperation, h.api(auth.RoleReader)...)
+	h.echo.POST("/v1/operations/:key/replay", h.replayOperation, h.api(auth.RoleAdmin)...)
+	h.echo.POST("/v1/operations/:key/revise", h.reviseOperation, h.api(auth.RoleAdmin)...)
+	h.get("/v1/divergences", h.listDivergences, h.api(auth.RoleReader)...)
 	h.probes() // /healthz /readyz /metrics
 
 	h.get("/", p.home)

@@ -1,0 +1,116 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+
+	"invoicebridge/internal/crm"
+	"invoicebridge/internal/erpapi"
+	"invoicebridge/internal/logctx"
+	"invoicebridge/internal/problem"
+)
+
+// What people do by hand. Every route of it needs the role admin, and a reason, which goes into the audit.
+
+// replayOperation answers with the operation as it stands once it is queued.
+func (h crmSide) replayOperation(c echo.Context) error {
+	var body struct {
+		Reason string `json:"reason"`
+	}
+	key, err := h.operateRequest(c, &body)
+	if err != nil {
+		return err
+	}
+	operation, err := h.orders.Replay(c.Request().Context(), identity(c).Tenant, key, crm.By{Actor: identity(c).TokenID, Reason: body.Reason})
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, operation)
+}
+
+// reviseOperation answers with the new operation.
+func (h crmSide) reviseOperation(c echo.Context) error {
+	var body struct {
+		Reason  string         `json:"reason"`
+		Request jsontext.Value `json:"request"`
+	}
+	key, err := h.operateRequest(c, &body)
+	if err != nil {
+		return err
+	}
+	request, err := erpapi.DecodeInvoiceRequest(body.Request)
+	if err != nil {
+		return within("/request", err)
+	}
+	operation, err := h.orders.Revise(c.Request().Context(), identity(c).Tenant, key, request, crm.By{Actor: identity(c).TokenID, Reason: body.Reason})
+	if err != nil {
+		return within("/request", err)
+	}
+	c.Response().Header().Set(echo.HeaderLocation, "/v1/operations/"+url.PathEscape(operation.Key))
+	return writeJSON(c, http.StatusCreated, operation)
+}
+
+// within puts the pointers of what is wrong with a member in front of that member's own.
+func within(member string, err error) error {
+	p := problem.As(err)
+	if p == nil || len(p.Errors) == 0 {
+		return err
+	}
+	told := *p
+	told.Errors = make([]problem.FieldError, len(p.Errors))
+	for i, e := range p.Errors {
+		told.Errors[i] = problem.FieldError{Pointer: member + e.Pointer, Detail: e.Detail}
+	}
+	return &told
+}
+
+func (h crmSide) operateRequest(c echo.Context, body any) (key string, err error) {
+	if key, err = pathParam(c, "key"); err != nil {
+		return "", err
+	}
+	setContext(logctx.WithOperation(c.Request().Context(), key), c)
+	raw, err := readJSONBody(c, 2*maxBody) // a request of the largest size has room in it
+	if err != nil {
+		return "", err
+	}
+	return key, erpapi.DecodeStrict(raw, body)
+}
+
+// divergencePage is one page of GET /v1/divergences.
+type divergencePage struct {
+	Items      []crm.Divergence `json:"items"`
+	NextCursor *string          `json:"next_cursor"`
+}
+
+func (h crmSide) listDivergences(c echo.Context) error {
+	values, err := query(c, "kind", "status", "limit", "cursor")
+	if err != nil {
+		return err
+	}
+	asked, err := pageOf(values)
+	if err != nil {
+		return err
+	}
+	filter := crm.DivergenceFilter{Kind: crm.DivergenceKind(values.Get("kind")), Limit: asked.Limit, Cursor: asked.Cursor}
+	switch values.Get("status") {
+	case "", "all":
+	case "open":
+		filter.Resolved = new(false)
+	case "resolved":
+		filter.Resolved = new(true)
+	default:
+		return problem.New(problem.MalformedRequest, "The parameter status must be open, resolved or all.")
+	}
+	items, next, err := h.orders.ListDivergences(c.Request().Context(), identity(c).Tenant, filter)
+	if err != nil {
+		return err
+	}
+	page := divergencePage{Items: items}
+	if next != "" {
+		page.NextCursor = &next
+	}
+	return writeJSON(c, http.StatusOK, page)
+}
