@@ -41,24 +41,30 @@ func setupBothSides(t *testing.T) *bothSides {
 	t.Parallel()
 	s := &bothSides{t: t, crm: testdb.CRM(t), erp: testdb.ERP(t)}
 	s.startERP()
-	if _, err := crmdb.New(s.crm).TenantInsert(t.Context(), deliverTenant, "Acme"); err != nil {
-		t.Fatal(err)
-	}
-	inserter, err := jobs.NewInserter(s.crm, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.service = crm.NewService(s.crm, inserter, crm.Options{})
-	if s.client, err = erpapi.NewClient(erpapi.ClientConfig{BaseURL: s.server.URL, AttemptTimeout: 20 * time.Second}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.client.CloseIdleConnections)
-	s.deliverer = crm.NewDeliverer(s.crm, s.client, crm.DelivererOptions{Token: func(string) string { return s.writer }, Worker: "test"})
+	s.startCRM()
 	s.opts = crm.ReconcilerOptions{
 		Token: func(string) string { return s.reader },
 		Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	}
 	return s
+}
+
+// startCRM makes the CRM side on its database.
+func (s *bothSides) startCRM() {
+	s.t.Helper()
+	if _, err := crmdb.New(s.crm).TenantInsert(s.t.Context(), deliverTenant, "Acme"); err != nil {
+		s.t.Fatal(err)
+	}
+	inserter, err := jobs.NewInserter(s.crm, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.service = crm.NewService(s.crm, inserter, crm.Options{})
+	if s.client, err = erpapi.NewClient(erpapi.ClientConfig{BaseURL: s.server.URL, AttemptTimeout: 20 * time.Second}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(s.client.CloseIdleConnections)
+	s.deliverer = crm.NewDeliverer(s.crm, s.client, crm.DelivererOptions{Token: func(string) string { return s.writer }, Worker: "test"})
 }
 
 func (s *bothSides) startERP() {
