@@ -59,19 +59,6 @@ func (r running) get() <-chan outcome {
 	return out
 }
 
-// eventually waits for a condition on another goroutine, up to a limit that only a fault reaches.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	limit := time.After(30 * time.Second)
-	for !condition() {
-		select {
-		case <-limit:
-			t.Fatalf("waited in vain: %s", what)
-		case <-time.After(time.Millisecond):
-		}
-	}
-}
-
 func TestStopLetsRunningRequestsEndAndTakesNoNewOnes(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
@@ -83,8 +70,8 @@ func TestStopLetsRunningRequestsEndAndTakesNoNewOnes(t *testing.T) {
 	answer := r.get()
 	<-entered
 	r.stop()
-	eventually(t, "readiness is off", r.stopping.Begun)
-	eventually(t, "no new connection is taken", func() bool {
+	testdb.Await(t, "readiness is off", r.stopping.Begun)
+	testdb.Await(t, "no new connection is taken", func() bool {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
 		if err == nil {
 			conn.Close()

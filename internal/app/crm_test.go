@@ -145,15 +145,12 @@ func (r *runningCRM) submit() {
 func (r *runningCRM) until(want crm.OperationStatus) {
 	r.t.Helper()
 	var got string
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	testdb.Await(r.t, "the operation is "+string(want), func() bool {
 		if err := r.pool.QueryRow(r.t.Context(), "SELECT status FROM operations").Scan(&got); err != nil {
 			r.t.Fatal(err)
 		}
-		if crm.OperationStatus(got) == want {
-			return
-		}
-	}
-	r.t.Fatalf("the operation is %s, not %s", got, want)
+		return crm.OperationStatus(got) == want
+	})
 }
 
 // stopped stops the service and wants it to end without an error.

@@ -17,6 +17,7 @@ import (
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/erpapi/erpsim"
 	"invoicebridge/internal/problem"
+	"invoicebridge/internal/testdb"
 )
 
 // endLease makes the running attempt's lease a thing of the past.
@@ -60,7 +61,7 @@ func TestNoTransactionIsOpenDuringTheCall(t *testing.T) {
 	d.erp.OnPost(func(c *erpsim.Call) { c.HoldUntil(release); c.Send(c.Commit()) })
 	id := d.operation("SO-1001")
 	done := d.begin(t.Context(), id)
-	waitFor(t, "the call", func() bool { return len(d.erp.Posts()) == 1 })
+	testdb.Await(t, "the call", func() bool { return len(d.erp.Posts()) == 1 })
 	d.wantState(id, "processing", "", "sent")
 	var open int
 	if err := d.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
@@ -90,7 +91,7 @@ func TestAnOvertakenAttemptWritesNothing(t *testing.T) {
 	})
 	id := d.operation("SO-1001")
 	first := d.begin(t.Context(), id)
-	waitFor(t, "the first call", func() bool { return len(d.erp.Posts()) == 1 })
+	testdb.Await(t, "the first call", func() bool { return len(d.erp.Posts()) == 1 })
 	d.endLease(id)
 	d.deliver(id)
 	d.wantState(id, "succeeded", "", "overtaken delivered")
@@ -120,10 +121,10 @@ func TestAnOvertakenAttemptWritesNothingOverARunningOne(t *testing.T) {
 	})
 	id := d.operation("SO-1001")
 	first := d.begin(t.Context(), id)
-	waitFor(t, "the first call", func() bool { return len(d.erp.Posts()) == 1 })
+	testdb.Await(t, "the first call", func() bool { return len(d.erp.Posts()) == 1 })
 	d.endLease(id)
 	second := d.begin(t.Context(), id)
-	waitFor(t, "the second call", func() bool { return len(d.erp.Posts()) == 2 })
+	testdb.Await(t, "the second call", func() bool { return len(d.erp.Posts()) == 2 })
 	before := d.row(id)
 	close(release[1])
 	if r := <-first; r.err != nil || r.next.Done {
@@ -147,7 +148,7 @@ func TestAnAttemptThatIsNotRunningAnyMoreWritesNothing(t *testing.T) {
 	d.erp.OnPost(func(c *erpsim.Call) { c.HoldUntil(release); c.Send(c.Commit()) })
 	id := d.operation("SO-1001")
 	done := d.begin(t.Context(), id)
-	waitFor(t, "the call", func() bool { return len(d.erp.Posts()) == 1 })
+	testdb.Await(t, "the call", func() bool { return len(d.erp.Posts()) == 1 })
 	d.exec("UPDATE operations SET status = 'unknown', lease_until = NULL, next_attempt_at = now() WHERE id = $1", id)
 	before := d.row(id)
 	close(release)
@@ -179,7 +180,7 @@ func TestAnOvertakenAttemptDoesNotCompleteTheJob(t *testing.T) {
 		next, err := deliverer.Deliver(context.Background(), id, func(context.Context, pgx.Tx) error { completed <- struct{}{}; return nil })
 		first <- result{next, err}
 	}()
-	waitFor(t, "the first call", func() bool { return len(d.erp.Posts()) == 1 })
+	testdb.Await(t, "the first call", func() bool { return len(d.erp.Posts()) == 1 })
 	d.endLease(id)
 	d.deliver(id)
 	close(release)
@@ -376,7 +377,7 @@ func TestAnInterruptedAttemptIsLostAndSoonRepeated(t *testing.T) {
 	id := d.operation("SO-1001")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := d.begin(ctx, id)
-	waitFor(t, "the call", func() bool { return len(d.erp.Invoices()) == 1 })
+	testdb.Await(t, "the call", func() bool { return len(d.erp.Invoices()) == 1 })
 	cancel()
 	if r := <-done; r.err != nil || r.next.Done {
 		t.Errorf("result is %+v", r)

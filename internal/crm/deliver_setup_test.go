@@ -182,21 +182,6 @@ func (d *delivery) exec(sql string, args ...any) {
 	}
 }
 
-// waitFor polls until the condition holds; for what another goroutine or process does.
-func waitFor(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited in vain: %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 // logBuffer is a log that can be read while it is written.
 type logBuffer struct {
 	mu   sync.Mutex

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"invoicebridge/internal/problem"
+	"invoicebridge/internal/testdb"
 )
 
 func TestCopiesInParallelAreOneOrderOneOperationOneJob(t *testing.T) {
@@ -140,11 +140,7 @@ func TestTenThousandOrdersInOneCall(t *testing.T) {
 // untilSomebodyWaitsForALock returns when a session of this test's database is blocked.
 func (s *submitSetup) untilSomebodyWaitsForALock() {
 	s.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for s.count("pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 0 {
-		if time.Now().After(deadline) {
-			s.t.Fatal("nobody waits for a lock")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	testdb.Await(s.t, "somebody waits for a lock", func() bool {
+		return s.count("pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") > 0
+	})
 }

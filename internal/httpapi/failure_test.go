@@ -24,20 +24,8 @@ import (
 	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/logctx"
 	"invoicebridge/internal/problem"
+	"invoicebridge/internal/testdb"
 )
-
-// eventually waits for a condition on another process or goroutine, up to a limit that only a fault reaches.
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	limit := time.After(30 * time.Second)
-	for !condition() {
-		select {
-		case <-limit:
-			t.Fatalf("waited in vain: %s", what)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
 
 // outage shuts the test's database to everybody until end is called.
 func (e erp) outage() (end func()) {
@@ -90,7 +78,7 @@ func TestDatabaseAwayIs503AndLeavesTheKeyFree(t *testing.T) {
 		t.Errorf("the process is alive, but /healthz says %d", a.status)
 	}
 	end()
-	eventually(t, "ready again", func() bool { return e.get("", "/readyz").status == 200 })
+	testdb.Await(t, "ready again", func() bool { return e.get("", "/readyz").status == 200 })
 	e.wantStored(0)
 	e.post("k-1", base).wantFirst()
 	e.wantStored(1)
@@ -334,8 +322,8 @@ func TestRequestsWhoseCallersGoAwayLeaveNothingBehind(t *testing.T) {
 		})
 	}
 	group.Wait()
-	eventually(t, "all connections given back", func() bool { return pool.Stat().AcquiredConns() == 0 })
-	eventually(t, "no transaction left open", func() bool {
+	testdb.Await(t, "all connections given back", func() bool { return pool.Stat().AcquiredConns() == 0 })
+	testdb.Await(t, "no transaction left open", func() bool {
 		return e.count("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'") == 0
 	})
 	e.post("healthy", forOrder("healthy")).wantFirst()
@@ -367,7 +355,7 @@ func TestCallerThatGoesAwayIsNotCountedAsAFailureOfTheService(t *testing.T) {
 		t.Fatalf("an answer came: %d", response.StatusCode)
 	}
 	counted := `http_requests_total{method="POST",route="/v1/invoices",status="499"} 1`
-	eventually(t, counted, func() bool { return strings.Contains(string(e.get("", "/metrics").body), counted) })
+	testdb.Await(t, counted, func() bool { return strings.Contains(string(e.get("", "/metrics").body), counted) })
 	if metrics := string(e.get("", "/metrics").body); !strings.Contains(metrics, `http_problems_total{type="unavailable"} 0`) {
 		t.Error("the service counts itself as unavailable")
 	}

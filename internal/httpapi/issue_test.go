@@ -92,7 +92,8 @@ func TestMemberOrderAndWhiteSpaceDoNotMatterButTheOrderOfLinesDoes(t *testing.T)
 		return `{"sku":"` + sku + `","quantity":"1","unit_price":"5.00","vat_rate":"19","vat_category":"S"}`
 	}
 	lines := func(a, b string) string {
-		return forOrder("SO-1002")[:strings.Index(forOrder("SO-1002"), `"lines"`)] + `"lines":[` + line(a) + "," + line(b) + "]}"
+		head, _, _ := strings.Cut(forOrder("SO-1002"), `"lines"`)
+		return head + `"lines":[` + line(a) + "," + line(b) + "]}"
 	}
 	e.post("k-2", lines("P-1", "P-2")).wantFirst()
 	e.post("k-2", lines("P-2", "P-1")).wantProblem(422, problem.IdempotencyKeyReused)

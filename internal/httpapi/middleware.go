@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -103,7 +104,7 @@ func (s *server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 			if r == nil {
 				return
 			}
-			if r == http.ErrAbortHandler {
+			if aborted, ok := r.(error); ok && errors.Is(aborted, http.ErrAbortHandler) {
 				panic(r)
 			}
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())

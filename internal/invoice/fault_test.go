@@ -61,7 +61,7 @@ const atGate = `pg_locks WHERE locktype = 'advisory' AND NOT granted
 // await waits until a query answers n.
 func (e erp) await(n int, sql string) {
 	e.t.Helper()
-	poll(e.t, fmt.Sprintf("%s gives %d", sql, n), func() bool { return e.count(sql) == n })
+	testdb.Await(e.t, fmt.Sprintf("%s gives %d", sql, n), func() bool { return e.count(sql) == n })
 }
 
 // awaitBlocked waits until n transactions wait for the end of another transaction.

@@ -69,7 +69,7 @@ func (l lined) queue(n int) (answers []func() Result) {
 
 func (l lined) awaitQueued(n int) {
 	l.t.Helper()
-	poll(l.t, fmt.Sprintf("%d requests wait", n), func() bool {
+	testdb.Await(l.t, fmt.Sprintf("%d requests wait", n), func() bool {
 		l.b.mu.Lock()
 		defer l.b.mu.Unlock()
 		lane := l.b.lanes[tenant]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -150,18 +149,4 @@ func wantProblem(t testing.TB, r Result, want problem.Type) *problem.Problem {
 func wantRefused(t testing.TB, r Result, want problem.Type) {
 	t.Helper()
 	_ = wantProblem(t, r, want)
-}
-
-// poll waits for what another connection or goroutine does.
-func poll(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	tick, deadline := time.NewTicker(2*time.Millisecond), time.After(20*time.Second)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("does not happen: %s", what)
-		}
-	}
 }

@@ -80,14 +80,20 @@ func newClient(pool *pgxpool.Pool, config *river.Config, kinds []string) (*Clien
 // riverConfig sets River for the CRM side. now must be the clock that River itself reads.
 func riverConfig(pool *pgxpool.Pool, deps Deps, cfg Config, now func() time.Time) (*river.Config, error) {
 	cfg, deps.Logger = cfg.withDefaults(), logger(deps.Logger)
-	jobTimeout := deps.Deliverer.Lease() + jobMargin
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &DeliverWorker{deliverer: deps.Deliverer, now: now})
-	river.AddWorker(workers, &SweepWorker{deps: deps, sweeper: crm.NewSweeper(pool, deps.Inserter, crm.SweeperOptions{
-		JobKind: DeliverKind, JobTimeout: jobTimeout, Margin: cfg.SweepMargin,
-	})})
-	return baseConfig(cfg, workers, sweepSchedule(SweepArgs{}, cfg.SweepInterval), jobTimeout, deps.Logger)
+	river.AddWorker(workers, &SweepWorker{deps: deps, sweeper: NewSweeper(pool, deps.Inserter, deps.Deliverer, cfg.SweepMargin)})
+	return baseConfig(cfg, workers, sweepSchedule(SweepArgs{}, cfg.SweepInterval), deliverTimeout(deps.Deliverer), deps.Logger)
 }
+
+// NewSweeper makes a Sweeper that knows how long these deliveries take as jobs of this package. margin is how long an
+// operation must have been due; 0: crm.DefaultSweepMargin.
+func NewSweeper(pool *pgxpool.Pool, inserter crm.JobInserter, deliverer *crm.Deliverer, margin time.Duration) *crm.Sweeper {
+	return crm.NewSweeper(pool, inserter, crm.SweeperOptions{JobKind: DeliverKind, JobTimeout: deliverTimeout(deliverer), Margin: margin})
+}
+
+// deliverTimeout is the longest that a delivery takes as a job.
+func deliverTimeout(deliverer *crm.Deliverer) time.Duration { return deliverer.Lease() + jobMargin }
 
 // baseConfig is what both sides have in common. jobTimeout is the longest that a job takes.
 func baseConfig(cfg Config, workers *river.Workers, periodic []*river.PeriodicJob, jobTimeout time.Duration, log *slog.Logger) (*river.Config, error) {

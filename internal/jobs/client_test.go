@@ -15,6 +15,7 @@ import (
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/erpapi/erpsim"
 	"invoicebridge/internal/problem"
+	"invoicebridge/internal/testdb"
 )
 
 func TestOrdersBecomeOneInvoiceEachWhateverHappensToTheAnswers(t *testing.T) {
@@ -51,7 +52,7 @@ func TestAPauseIsASnoozeToATimeOfTheDatabase(t *testing.T) {
 			b.erp.OnPost((*erpsim.Call).Reset)
 			b.run(b.skewedClient(by))
 			b.submit(0, 1)
-			b.waitFor("the pause", func() bool {
+			testdb.Await(b.t, "the pause", func() bool {
 				return b.count("operations WHERE status = 'unknown'") == 1 &&
 					b.count("river_job WHERE kind = $1 AND state = 'scheduled'", DeliverKind) == 1
 			})
@@ -180,7 +181,7 @@ func TestStopInterruptsWhatDoesNotEndByItself(t *testing.T) {
 	})
 	first := b.start()
 	b.submit(0, 1)
-	b.waitFor("the call", func() bool { return len(b.erp.Invoices()) == 1 })
+	testdb.Await(b.t, "the call", func() bool { return len(b.erp.Invoices()) == 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if err := first.Stop(ctx); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"invoicebridge/internal/crm"
 	"invoicebridge/internal/retention"
+	"invoicebridge/internal/testdb"
 )
 
 // purge gives the bench's clients a purge, with metrics of its own.
@@ -45,8 +46,8 @@ func TestTheClientPurgesByItselfAndTellsHowMuch(t *testing.T) {
 		t.Errorf("before: %v", before)
 	}
 	b.start()
-	b.waitFor("the purge", func() bool { return gather(t, metrics)["crm_purged_rows_total inbox_messages"] == 3 })
-	b.waitFor("the end of the run", func() bool {
+	testdb.Await(b.t, "the purge", func() bool { return gather(t, metrics)["crm_purged_rows_total inbox_messages"] == 3 })
+	testdb.Await(b.t, "the end of the run", func() bool {
 		return b.count("river_job WHERE kind = $1 AND state = 'completed'", PurgeKind) == 1
 	})
 	got := gather(t, metrics)
@@ -89,7 +90,7 @@ func TestAnOldJobRevivedAfterThePurgeChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.start()
-	b.waitFor("both jobs", func() bool {
+	testdb.Await(b.t, "both jobs", func() bool {
 		return b.count("river_job WHERE kind = $1 AND state = 'completed'", DeliverKind) == 2
 	})
 	b.scan(&after, whole)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"invoicebridge/internal/testdb"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -23,7 +25,7 @@ func TestReconciliationRunsByItself(t *testing.T) {
 	b := setup(t)
 	b.reconciling(func(context.Context) error { return nil })
 	b.start()
-	b.waitFor("the first run", func() bool { return b.reconciliations("completed") == 1 })
+	testdb.Await(b.t, "the first run", func() bool { return b.reconciliations("completed") == 1 })
 }
 
 func TestALongReconciliationGoesOnInTheNextJob(t *testing.T) {
@@ -37,7 +39,7 @@ func TestALongReconciliationGoesOnInTheNextJob(t *testing.T) {
 		return nil
 	})
 	b.start()
-	b.waitFor("the second part", func() bool { return b.reconciliations("completed") == 1 })
+	testdb.Await(b.t, "the second part", func() bool { return b.reconciliations("completed") == 1 })
 	if runs != 2 || b.count("river_job WHERE kind = $1", ReconcileKind) != 1 {
 		t.Errorf("%d runs", runs)
 	}
@@ -47,7 +49,7 @@ func TestAFailedReconciliationIsLeftToTheNext(t *testing.T) {
 	b := setup(t)
 	b.reconciling(func(context.Context) error { return errors.New("the ERP is away") })
 	b.start()
-	b.waitFor("the job's end", func() bool { return b.reconciliations("discarded") == 1 })
+	testdb.Await(b.t, "the job's end", func() bool { return b.reconciliations("discarded") == 1 })
 }
 
 func TestReconciliationInterruptedByAShutdownIsNoFailure(t *testing.T) {

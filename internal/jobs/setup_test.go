@@ -127,25 +127,10 @@ func (b *bench) exec(sql string, args ...any) {
 	}
 }
 
-// waitFor polls until the condition holds.
-func (b *bench) waitFor(what string, condition func() bool) {
-	b.t.Helper()
-	deadline := time.After(60 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-deadline:
-			b.t.Fatalf("waited in vain: %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 // waitSucceeded waits until all n operations have succeeded and no job is left to run.
 func (b *bench) waitSucceeded(n int) {
 	b.t.Helper()
-	b.waitFor(fmt.Sprintf("%d operations succeeded", n), func() bool {
+	testdb.Await(b.t, fmt.Sprintf("%d operations succeeded", n), func() bool {
 		return b.count("operations WHERE status = 'succeeded'") == n &&
 			b.count("river_job WHERE kind = $1 AND state NOT IN ('completed', 'discarded', 'cancelled')", DeliverKind) == 0
 	})

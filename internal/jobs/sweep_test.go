@@ -12,6 +12,7 @@ import (
 	"invoicebridge/internal/crm"
 	"invoicebridge/internal/erpapi/erpsim"
 	"invoicebridge/internal/problem"
+	"invoicebridge/internal/testdb"
 )
 
 const testJobTimeout = 90 * time.Second
@@ -147,12 +148,12 @@ func TestMetricsTellOutcomesFlagsAndAges(t *testing.T) {
 	})
 	b.start()
 	b.submit(0, 1)
-	b.waitFor("the pause", func() bool { return b.count("operations WHERE waits = 1 AND status = 'pending'") == 1 })
+	testdb.Await(b.t, "the pause", func() bool { return b.count("operations WHERE waits = 1 AND status = 'pending'") == 1 })
 	b.exec("UPDATE operations SET created_at = now() - interval '2 hours', first_sent_at = now() - interval '2 hours'")
 	b.submit(1, 1)
-	b.waitFor("the other operation", func() bool { return b.count("operations WHERE status = 'succeeded'") == 1 })
+	testdb.Await(b.t, "the other operation", func() bool { return b.count("operations WHERE status = 'succeeded'") == 1 })
 	b.metrics.OperationFlagged(crm.ReasonNoAnswer)
-	b.waitFor("the count", func() bool { return b.scrape()["crm_delivery_attempts_total delivered"] == 1 })
+	testdb.Await(b.t, "the count", func() bool { return b.scrape()["crm_delivery_attempts_total delivered"] == 1 })
 	got := b.scrape()
 	for name, want := range map[string]float64{
 		"crm_delivery_attempts_total wait": 1, "crm_operations_flagged_total no_answer": 1, "crm_sweep_enqueued_total": 0,

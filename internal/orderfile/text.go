@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -57,7 +58,7 @@ func (t *textReader) Read(p []byte) (int, error) {
 func (t *textReader) check(chunk []byte) error {
 	b := chunk
 	if len(t.part) > 0 {
-		b = append(t.part, chunk...)
+		b = slices.Concat(t.part, chunk)
 	}
 	for len(b) > 0 {
 		if !utf8.FullRune(b) {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 
+	"invoicebridge/internal/testdb"
+
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -35,7 +37,7 @@ func TestWorkerKilledAfterTheERPsCommitLeavesOneInvoiceAndItsNumber(t *testing.T
 	w.timePasses()
 	rec2 := record(t, erp.url, nil)
 	w.serveCRM(rec2.URL)
-	await(t, "another worker has settled the operation", w.settled)
+	testdb.Await(t, "another worker has settled the operation", w.settled)
 	w.wantInvoices(1)
 	w.wantDelivered(1)
 	if n := number(t, w.crm, `SELECT count(*) FROM attempts WHERE (number, outcome) IN ((1, 'overtaken'), (2, 'replayed'))`); n != 2 {
@@ -60,7 +62,7 @@ func TestERPKilledInsideItsTransactionLeavesNothingBehind(t *testing.T) {
 	release := holdInvoiceInserts(t, w.erp)
 	ended := make(chan answer, 1)
 	go func() { ended <- w.invoice(erp.url, "K1", "SO-1001") }()
-	await(t, "the insert of the invoice is held", func() bool {
+	testdb.Await(t, "the insert of the invoice is held", func() bool {
 		return number(t, w.erp, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`) == 1
 	})
 	erp.kill()
@@ -152,7 +154,7 @@ func TestLinesAboutAnOperationBearItsKeyAndTenant(t *testing.T) {
 	erp := w.serveERP()
 	worker := w.serveCRM(erp.url)
 	w.submit(worker.url, "SO-1001")
-	await(t, "the order is invoiced", w.settled)
+	testdb.Await(t, "the order is invoiced", w.settled)
 	var key string
 	if err := w.crm.QueryRow(t.Context(), `SELECT key FROM operations`).Scan(&key); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"invoicebridge/internal/faultproxy"
+	"invoicebridge/internal/testdb"
 )
 
 func TestTwoHundredParallelRequestsOverTwoReplicasMakeOneInvoice(t *testing.T) {
@@ -77,21 +78,21 @@ func TestKilledReplicasAndLostAnswersLeaveEveryOrderWithOneInvoice(t *testing.T)
 		names[i] = fmt.Sprintf("SO-%d", i)
 	}
 	w.submit(workers[0].url, names...)
-	await(t, "some orders are invoiced", func() bool {
+	testdb.Await(t, "some orders are invoiced", func() bool {
 		return number(t, w.erp, `SELECT count(*) FROM invoices`) > orders/10
 	})
 	first.kill()
 	workers[0].kill()
-	await(t, "an answer was lost with the dead replica", func() bool {
+	testdb.Await(t, "an answer was lost with the dead replica", func() bool {
 		return number(t, w.crm, `SELECT count(*) FROM attempts WHERE http_status = 502`) > 0
 	})
 	balanced.replace(first.url, parse(t, w.serveERP().url))
 	w.submit(workers[1].url, "SO-after")
-	await(t, "the killed worker's neighbour has gone on", func() bool {
+	testdb.Await(t, "the killed worker's neighbour has gone on", func() bool {
 		return number(t, w.crm, `SELECT count(*) FROM operations WHERE status = 'succeeded'`) > orders/2
 	})
 	w.timePasses()
-	await(t, "every order is settled", w.settled)
+	testdb.Await(t, "every order is settled", w.settled)
 	w.wantInvoices(orders + 1)
 	w.wantDelivered(orders + 1)
 	if n := rec.wantOneBodyPerKey(t); n <= orders {

@@ -2,7 +2,6 @@ package processtest
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -119,22 +118,6 @@ func sqlExec(t testing.TB, pool *pgxpool.Pool, query string, args ...any) {
 	t.Helper()
 	if _, err := pool.Exec(t.Context(), query, args...); err != nil {
 		t.Fatalf("%s: %v", query, err)
-	}
-}
-
-// await waits until a condition on the databases holds.
-func await(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("waited in vain until %s", what)
-		}
 	}
 }
 
