@@ -214,14 +214,52 @@ func TestTheMetricsTellHowLongTheERPKeepsKeysAndHowLongItMust(t *testing.T) {
 
 func (r *runningCRM) metrics() string {
 	r.t.Helper()
-	response, err := http.Get(r.url + "/metrics")
+	return scrape(r.t, r.url)
+}
+
+func scrape(t *testing.T, url string) string {
+	t.Helper()
+	response, err := http.Get(url + "/metrics")
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return string(body)
+}
+
+func TestTheERPPurgesByItself(t *testing.T) {
+	t.Parallel()
+	pool := testdb.ERP(t)
+	exec(t, pool, "INSERT INTO tenants (id, name) VALUES ('acme', 'Acme')")
+	exec(t, pool, `INSERT INTO idempotency_records (tenant_id, operation, key, fingerprint_version, fingerprint, status, answer_status,
+			resource_id, first_seen_at, completed_at, expires_at)
+		SELECT 'acme', 'issue_invoice', n::text, 1, decode(repeat('00', 32), 'hex'), 'succeeded', 201,
+			gen_random_uuid(), now() - interval '90 days', now(), now() + n * interval '1 day' FROM generate_series(-3, 2) AS n`)
+	cfg := goodERPConfig()
+	cfg.DatabaseURL = testdb.DSN(t, pool)
+	ctx, stop := context.WithCancel(t.Context())
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	go func() { ended <- RunERP(ctx, cfg, slog.New(slog.DiscardHandler), func(addr string) { ready <- addr }) }()
+	var addr string
+	select {
+	case addr = <-ready:
+	case err := <-ended:
+		t.Fatalf("RunERP: %v", err)
+	}
+	testdb.Await(t, "the purge's metrics", func() bool {
+		metrics := scrape(t, "http://"+addr)
+		return strings.Contains(metrics, `erp_purged_rows_total{table="idempotency_records"} 4`) &&
+			strings.Contains(metrics, `erp_purge_overdue_seconds{table="idempotency_records"} 0`)
+	})
+	if n := count(t, pool, "idempotency_records"); n != 2 {
+		t.Errorf("%d reservations left", n)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("the service ended with %v", err)
+	}
 }
