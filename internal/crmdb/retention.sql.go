@@ -327,7 +327,7 @@ type RetentionListOrdersRow struct {
 }
 
 // An order is as old as the newest thing about it: its last version, or the end of the last of its live operations.
-// (That one was cancelled or superseded happened with a version.)
+// (A cancelled one ended with a version; a superseded one has a live revision.)
 func (q *Queries) RetentionListOrders(ctx context.Context, arg RetentionListOrdersParams) ([]RetentionListOrdersRow, error) {
 	rows, err := q.db.Query(ctx, retentionListOrders,
 		arg.KeepSeconds,

@@ -25,7 +25,7 @@ WHERE id IN (SELECT x.id FROM operations AS x
 
 -- name: RetentionListOrders :many
 -- An order is as old as the newest thing about it: its last version, or the end of the last of its live operations.
--- (That one was cancelled or superseded happened with a version.)
+-- (A cancelled one ended with a version; a superseded one has a live revision.)
 SELECT o.tenant_id, o.source, o.order_id, o.updated_at,
        extract(epoch FROM now() - o.updated_at - make_interval(secs => @keep_seconds::float8))::float8 AS overdue_seconds
 FROM orders AS o
