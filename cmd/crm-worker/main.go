@@ -31,16 +31,18 @@ func main() {
 
 type commands struct {
 	app.LogConfig
-	Serve      serve               `cmd:"" help:"Take orders over HTTP and deliver their operations."`
-	Orders     ordersCommands      `cmd:"" help:"Look at orders."`
-	Operations operationsCommands  `cmd:"" help:"Look at operations."`
-	Import     ImportCmd           `cmd:"" help:"Take orders from files."`
-	Generate   GenerateCmd         `cmd:"" help:"Make up orders, for trying and for load."`
-	Migrate    app.MigrateCommands `cmd:"" help:"Bring the database's schema up to date, or show it."`
-	Tenant     app.TenantCommands  `cmd:"" help:"Make and list tenants."`
-	Token      app.TokenCommands   `cmd:"" help:"Make, list and revoke bearer tokens."`
-	Purge      app.CRMPurgeCommand `cmd:"" help:"Remove now what has been kept long enough; the service does it by itself."`
-	Version    version             `cmd:"" help:"Show the version of this program."`
+	Serve       serve                   `cmd:"" help:"Take orders over HTTP and deliver their operations."`
+	Orders      ordersCommands          `cmd:"" help:"Look at orders."`
+	Operations  operationsCommands      `cmd:"" help:"Look at operations, replay and revise them."`
+	Reconcile   app.CRMReconcileCommand `cmd:"" help:"Compare our books with the ERP's now; the service does it by itself."`
+	Divergences divergencesCommands     `cmd:"" help:"Look at what reconciliation found."`
+	Import      ImportCmd               `cmd:"" help:"Take orders from files."`
+	Generate    GenerateCmd             `cmd:"" help:"Make up orders, for trying and for load."`
+	Migrate     app.MigrateCommands     `cmd:"" help:"Bring the database's schema up to date, or show it."`
+	Tenant      app.TenantCommands      `cmd:"" help:"Make and list tenants."`
+	Token       app.TokenCommands       `cmd:"" help:"Make, list and revoke bearer tokens."`
+	Purge       app.CRMPurgeCommand     `cmd:"" help:"Remove now what has been kept long enough; the service does it by itself."`
+	Version     version                 `cmd:"" help:"Show the version of this program."`
 }
 
 // run is the whole program. Flags win over the environment. Logs go to stderr, what was asked for to stdout.

@@ -18,6 +18,9 @@ type ordersCommands struct {
 type operationsCommands struct {
 	Show operationShow  `cmd:"" help:"Show an operation with its attempts, as JSON."`
 	List operationsList `cmd:"" help:"List the newest operations."`
+
+	Replay operationReplay `cmd:"" help:"Send an operation again, under its key, that waits for a person."`
+	Revise operationRevise `cmd:"" help:"Put a corrected request in the place of one that is proven not applied."`
 }
 
 // tenantOn is a tenant in a database.

@@ -46,6 +46,7 @@ type CRMConfig struct {
 	SweepInterval   time.Duration `name:"sweep-interval" env:"CRM_SWEEP_INTERVAL" default:"1m" help:"How often operations are looked for that lost their job."`
 	ShutdownTimeout time.Duration `name:"shutdown-timeout" env:"SHUTDOWN_TIMEOUT" default:"25s" help:"Time for running requests and deliveries to end after the service was told to stop."`
 
+	Reconcile CRMReconcile `embed:""`
 	Retention CRMRetention `embed:""`
 
 	// BackOff is the pause between attempts; not for configuration, but for those who run the service in their
@@ -75,7 +76,8 @@ func (c CRMConfig) Validate() error {
 		mistakes = append(mistakes, mistake("CRM_SWEEP_INTERVAL", "%s is less than a second", c.SweepInterval))
 	}
 	mistakes = append(mistakes, validateTimeout("CRM_REQUEST_TIMEOUT", c.RequestTimeout),
-		validateTimeout("SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.validateAttemptTimeout(), c.Retention.check())
+		validateTimeout("SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.validateAttemptTimeout(), c.Retention.check(),
+		c.Reconcile.check(orDefault(c.TotalTime, crm.DefaultTotalTime), c.Retention.keep().WithDefaults().PersonalData))
 	if _, err := c.erpClient(); err != nil {
 		mistakes = append(mistakes, mistake("ERP_URL", "%v", err))
 	}
@@ -179,6 +181,10 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, log *slog.Logger) 
 	metrics := jobs.NewMetrics(pool, log)
 	purge := newCRMPurge(cfg.Retention, pool, log)
 	keys := jobs.NewKeyRetentionMetrics(cfg.LongestRetry())
+	deliverer := crm.NewDeliverer(pool, crm.WatchKeyRetention(client, cfg.LongestRetry(), log, keys.KeyKept), crm.DelivererOptions{
+		Token: tokens.of, Worker: workerName(), TotalTime: cfg.TotalTime, BackOff: cfg.BackOff, Logger: log, Observer: metrics,
+	})
+	reconciliation := newCRMReconciliation(cfg.Reconcile, pool, client, tokens, jobs.NewSweeper(pool, inserter, deliverer, 0), log)
 	stopping := new(Stopping)
 	handler, err := httpapi.NewCRM(httpapi.CRMDeps{
 		Deps: httpapi.Deps{
@@ -186,19 +192,16 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, log *slog.Logger) 
 			RequestTimeout: cfg.RequestTimeout, MaxInFlight: cfg.MaxInFlight,
 		},
 		Orders:     crm.NewService(pool, inserter, crm.Options{Logger: log}),
-		Collectors: append([]prometheus.Collector{metrics, purge.metrics}, keys.Collectors()...),
+		Collectors: append([]prometheus.Collector{metrics, purge.metrics, reconciliation.metrics}, keys.Collectors()...),
 	})
 	if err != nil {
 		return nil, err
 	}
 	worker, err := jobs.NewClient(queuePool, jobs.Deps{
-		Deliverer: crm.NewDeliverer(pool, crm.WatchKeyRetention(client, cfg.LongestRetry(), log, keys.KeyKept), crm.DelivererOptions{
-			Token: tokens.of, Worker: workerName(), TotalTime: cfg.TotalTime, BackOff: cfg.BackOff, Logger: log, Observer: metrics,
-		}),
-		Inserter: inserter, Metrics: metrics, Logger: log,
+		Deliverer: deliverer, Inserter: inserter, Metrics: metrics, Logger: log,
 	}, jobs.Config{
 		Workers: cfg.Workers, SweepInterval: cfg.SweepInterval,
-		SoftStopTimeout: shareOfShutdown(cfg.ShutdownTimeout), Purge: purge.job,
+		SoftStopTimeout: shareOfShutdown(cfg.ShutdownTimeout), Purge: purge.job, Reconcile: reconciliation.job,
 	})
 	if err != nil {
 		return nil, err

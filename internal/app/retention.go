@@ -12,7 +12,7 @@ import (
 // ERPRetention says how long the ERP keeps what it need not keep for ever, and how fast it removes it
 // (docs/retention.md). Zero values take the defaults.
 type ERPRetention struct {
-	LongestRetry time.Duration      `name:"longest-retry" env:"ERP_LONGEST_RETRY" default:"792h10m" help:"How long after its first use a key may still be sent by a caller; ERP_KEY_RETENTION must not be less. The default is the sum of the CRM side's: TOTAL_TIME, the rescue of a dead process's job (10m), reconciliation's window (48h), MAX_SOURCE_DELAY."`
+	LongestRetry time.Duration      `name:"longest-retry" env:"ERP_LONGEST_RETRY" default:"792h10m" help:"How long after its first use a key may still be sent by a caller; ERP_KEY_RETENTION must not be less. The default is the sum of the CRM side's: TOTAL_TIME, the rescue of a dead process's job (10m), CRM_RECONCILE_OVERLAP, MAX_SOURCE_DELAY."`
 	Conflicts    time.Duration      `name:"conflict-retention" env:"ERP_CONFLICT_RETENTION" default:"8760h" help:"How long it is kept that a key came back with other content."`
 	Divergences  time.Duration      `name:"divergence-retention" env:"ERP_DIVERGENCE_RETENTION" default:"8760h" help:"How long resolved divergences are kept."`
 	Pace         retention.Pace     `embed:"" prefix:"purge-" envprefix:"ERP_"`
@@ -53,7 +53,8 @@ type CRMRetention struct {
 	Schedule       retention.Schedule `embed:"" prefix:"purge-" envprefix:"CRM_"`
 }
 
-// check gives the mistakes, with those of the settings against each other.
+// check gives the mistakes, with those of the settings against each other. (That reconciliation finds customers to compare
+// is checked with its own settings.)
 func (r CRMRetention) check() error {
 	keep := r.keep().WithDefaults()
 	mistakes := []error{
@@ -68,10 +69,6 @@ func (r CRMRetention) check() error {
 	if keep.Inbox >= time.Hour && keep.Inbox < delay {
 		mistakes = append(mistakes, mistake("CRM_INBOX_RETENTION", "%s is too small: a source may deliver a message again for up to MAX_SOURCE_DELAY=%s, "+
 			"and what is not recognised by then could count as a new version", keep.Inbox, delay))
-	}
-	if window := retention.DefaultReconciliationWindow; keep.PersonalData >= time.Hour && keep.PersonalData < window {
-		mistakes = append(mistakes, mistake("CRM_PERSONAL_DATA_RETENTION", "%s is too small: reconciliation compares customers for up to %s after the invoice",
-			keep.PersonalData, window))
 	}
 	return errors.Join(mistakes...)
 }
@@ -91,7 +88,7 @@ func validateRetention(variable string, d time.Duration) error {
 func (c CRMConfig) LongestRetry() time.Duration {
 	return retention.RetryTimes{
 		Total: orDefault(c.TotalTime, crm.DefaultTotalTime), Rescue: retention.RescueTime,
-		ReconciliationWindow: retention.DefaultReconciliationWindow,
+		ReconciliationWindow: c.Reconcile.overlap(),
 		SourceDelay:          orDefault(c.Retention.MaxSourceDelay, retention.DefaultMaxSourceDelay),
 	}.Longest()
 }
@@ -102,7 +99,7 @@ func CheckTogether(erp ERPConfig, side CRMConfig) error {
 	kept, longest := orDefault(erp.KeyRetention, invoice.DefaultKeyRetention), side.LongestRetry()
 	if kept < longest {
 		return mistake("ERP_KEY_RETENTION", "%s is too small: the CRM side may send a key again for up to %s "+
-			"(TOTAL_TIME, the rescue of a dead process's job, reconciliation's window and MAX_SOURCE_DELAY), and a reservation must outlive that", kept, longest)
+			"(TOTAL_TIME, the rescue of a dead process's job, CRM_RECONCILE_OVERLAP and MAX_SOURCE_DELAY), and a reservation must outlive that", kept, longest)
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func TestMessagesMustBeRecognisedForAsLongAsTheyMayCome(t *testing.T) {
 		t.Error(err)
 	}
 	cfg.Retention.PersonalData = day
-	wantRefusal(t, cfg.Validate(), "CRM_PERSONAL_DATA_RETENTION", "48h")
+	wantRefusal(t, cfg.Validate(), "CRM_RECONCILE_OVERLAP", "48h", "CRM_PERSONAL_DATA_RETENTION=24h")
 	cfg.Retention = CRMRetention{MaxSourceDelay: -1, Attempts: 1, Pace: retention.Pace{Batch: -1}, Schedule: retention.Schedule{RunTime: 1}}
 	for _, variable := range []string{"MAX_SOURCE_DELAY", "CRM_ATTEMPT_RETENTION", "CRM_PURGE_BATCH", "CRM_PURGE_RUN_TIME"} {
 		wantRefusal(t, cfg.Validate(), variable)
@@ -94,7 +94,7 @@ func TestBothSidesSettingsAreCheckedTogether(t *testing.T) {
 		t.Errorf("the defaults do not fit each other: %v", err)
 	}
 	side.TotalTime = 70 * day
-	wantRefusal(t, CheckTogether(erp, side), "ERP_KEY_RETENTION", "TOTAL_TIME", "MAX_SOURCE_DELAY", "2448h10m")
+	wantRefusal(t, CheckTogether(erp, side), "ERP_KEY_RETENTION", "TOTAL_TIME", "CRM_RECONCILE_OVERLAP", "MAX_SOURCE_DELAY", "2448h10m")
 }
 
 func TestTheDefaultRetryTimesAreThoseOfTheServices(t *testing.T) {

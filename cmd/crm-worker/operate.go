@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"unicode"
+
+	"invoicebridge/internal/app"
+	"invoicebridge/internal/crm"
+	"invoicebridge/internal/erpapi"
+	"invoicebridge/internal/jobs"
+	"invoicebridge/internal/problem"
+)
+
+// byHand is what changes one operation by hand. Who and why go into the audit.
+type byHand struct {
+	tenantOn
+	Actor  string `default:"${actor}" help:"Who does this, for the audit."`
+	Reason string `required:"" help:"Why, for the audit."`
+	Key    string `arg:"" help:"Key of the operation."`
+}
+
+func (c *byHand) by() crm.By { return crm.By{Actor: c.Actor, Reason: c.Reason} }
+
+// write gives do a Service that puts jobs into the queue; a running service works them.
+func (c *byHand) write(ctx context.Context, env *app.AdminEnv, log *slog.Logger, do func(*crm.Service) error) error {
+	pool, err := c.Open(ctx, env.Schema)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	inserter, err := jobs.NewInserter(pool, log)
+	if err != nil {
+		return err
+	}
+	return do(crm.NewService(pool, inserter, crm.Options{Logger: log}))
+}
+
+type operationReplay struct{ byHand }
+
+// Run replays the operation and shows it.
+func (c *operationReplay) Run(ctx context.Context, env *app.AdminEnv, log *slog.Logger) error {
+	return c.write(ctx, env, log, func(s *crm.Service) error {
+		operation, err := s.Replay(ctx, c.Tenant, c.Key, c.by())
+		return show(env, operation, err)
+	})
+}
+
+type operationRevise struct {
+	byHand
+	File string `required:"" type:"existingfile" placeholder:"PATH" help:"The corrected request, JSON in the form of the ERP's POST /v1/invoices."`
+}
+
+// Run revises the operation and shows the new one.
+func (c *operationRevise) Run(ctx context.Context, env *app.AdminEnv, log *slog.Logger) error {
+	body, err := os.ReadFile(c.File)
+	if err != nil {
+		return fmt.Errorf("read the corrected request: %w", err)
+	}
+	request, err := erpapi.DecodeInvoiceRequest(body)
+	if err != nil {
+		return explained(fmt.Errorf("%s: %w", c.File, err))
+	}
+	return c.write(ctx, env, log, func(s *crm.Service) error {
+		operation, err := s.Revise(ctx, c.Tenant, c.Key, request, c.by())
+		return show(env, operation, explained(err))
+	})
+}
+
+type divergencesCommands struct {
+	List divergencesList `cmd:"" help:"List the newest differences between our books and the ERP's."`
+}
+
+type divergencesList struct {
+	tenantOn
+	Kind  string `help:"Only those of this kind, such as missing_in_erp."`
+	All   bool   `help:"Also those that are resolved."`
+	Limit int    `default:"50" help:"How many, from 1 to 200."`
+}
+
+// Run lists the divergences.
+func (c *divergencesList) Run(ctx context.Context, env *app.AdminEnv) error {
+	return c.read(ctx, env, func(s *crm.Service) error {
+		filter := crm.DivergenceFilter{Kind: crm.DivergenceKind(c.Kind), Limit: c.Limit}
+		if !c.All {
+			filter.Resolved = new(false)
+		}
+		page, _, err := s.ListDivergences(ctx, c.Tenant, filter)
+		if err != nil {
+			return err
+		}
+		return app.Table(env.Stdout, "KIND\tSUBJECT\tOWNER\tFIRST SEEN\tLAST SEEN\tOURS\tTHEIRS\tACTION", page, divergenceLine)
+	})
+}
+
+func divergenceLine(d crm.Divergence) string {
+	const layout = "2006-01-02T15:04:05Z"
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", d.Kind, d.Subject, d.Owner, d.FirstSeenAt.UTC().Format(layout),
+		d.LastSeenAt.UTC().Format(layout), oneCell(d.Ours), oneCell(d.Theirs), oneCell(d.Action))
+}
+
+// oneCell keeps text of others within its cell.
+func oneCell(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)
+}
+
+// explained tells a problem with what is wrong in each place.
+func explained(err error) error {
+	p := problem.As(err)
+	if p == nil || len(p.Errors) == 0 {
+		return err
+	}
+	var b strings.Builder
+	b.WriteString(err.Error())
+	for _, e := range p.Errors {
+		fmt.Fprintf(&b, "\n  %s: %s", e.Pointer, e.Detail)
+	}
+	return errors.New(b.String())
+}

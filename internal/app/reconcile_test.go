@@ -1,0 +1,32 @@
+package app
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestReconciliationLooksBackFurtherThanAttemptsGo(t *testing.T) {
+	t.Parallel()
+	for want, cfg := range map[string]CRMConfig{
+		"":                         {},
+		"CRM_RECONCILE_INTERVAL: ": {Reconcile: CRMReconcile{Interval: time.Millisecond}},
+		"CRM_RECONCILE_OVERLAP: 24h0m0s is too small":   {Reconcile: CRMReconcile{Overlap: 24 * time.Hour}},
+		"CRM_RECONCILE_OVERLAP: 48h0m0s is too small":   {TotalTime: 72 * time.Hour},
+		"CRM_RECONCILE_OVERLAP: 9000h0m0s is too large": {Reconcile: CRMReconcile{Overlap: 9000 * time.Hour}},
+	} {
+		cfg.Listen, cfg.DatabaseURL, cfg.ERPURL = "127.0.0.1:0", "postgres://localhost/crm", "http://127.0.0.1:1"
+		err := cfg.Validate()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%+v: %v, want %q", cfg.Reconcile, err, want)
+		}
+	}
+}
+
+func TestTheLongestRetryCountsReconciliationAsItIsSet(t *testing.T) {
+	t.Parallel()
+	usual := CRMConfig{}.LongestRetry()
+	if longer := (CRMConfig{Reconcile: CRMReconcile{Overlap: 72 * time.Hour}}).LongestRetry(); longer != usual+24*time.Hour {
+		t.Errorf("%s with 72h instead of 48h, %s before", longer, usual)
+	}
+}
