@@ -94,22 +94,25 @@ WITH begun AS (
     WHERE registrations.id = $3
       AND attempt = $4
       AND status IN ('pending', 'unknown') AND next_attempt_at <= now()
+      AND ($5::float8 IS NULL
+           OR first_sent_at > now() - make_interval(secs => $5::float8))
     RETURNING registrations.id, attempt, last_sent_at
 ), recorded AS (
     INSERT INTO registration_attempts (registration_id, number, action, worker)
-    SELECT begun.id, begun.attempt, $5::text, $6::text FROM begun
+    SELECT begun.id, begun.attempt, $6::text, $7::text FROM begun
 )
 SELECT begun.attempt, coalesce(extract(epoch FROM now() - begun.last_sent_at), 0)::float8 AS last_sent_seconds
 FROM begun
 `
 
 type RegistrationBeginParams struct {
-	LeaseSeconds float64
-	Sends        bool
-	ID           uuid.UUID
-	SeenAttempt  int32
-	Action       string
-	Worker       string
+	LeaseSeconds     float64
+	Sends            bool
+	ID               uuid.UUID
+	SeenAttempt      int32
+	KeyCoversSeconds *float64
+	Action           string
+	Worker           string
 }
 
 type RegistrationBeginRow struct {
@@ -119,13 +122,15 @@ type RegistrationBeginRow struct {
 
 // One statement, so one commit: the next attempt is recorded before its request leaves. No row: somebody else has its
 // turn. Only the clock of the database decides: now() for what is due (it is never later than the lock),
-// clock_timestamp() for the lease (the statement may have waited for the lock).
+// clock_timestamp() for the lease (the statement may have waited for the lock). A request that is safe only for as long
+// as the target remembers the first one's key is not begun later than that, however long ago it was planned.
 func (q *Queries) RegistrationBegin(ctx context.Context, arg RegistrationBeginParams) (RegistrationBeginRow, error) {
 	row := q.db.QueryRow(ctx, registrationBegin,
 		arg.LeaseSeconds,
 		arg.Sends,
 		arg.ID,
 		arg.SeenAttempt,
+		arg.KeyCoversSeconds,
 		arg.Action,
 		arg.Worker,
 	)

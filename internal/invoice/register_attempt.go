@@ -62,10 +62,15 @@ func (r *Registrar) begin(ctx context.Context, a *registration) error {
 	if recorded == actResume {
 		recorded = actSend
 	}
-	row, err := erpdb.New(r.pool).RegistrationBegin(ctx, erpdb.RegistrationBeginParams{
+	params := erpdb.RegistrationBeginParams{
 		ID: a.id, SeenAttempt: a.row.Attempt, Action: string(recorded), Worker: r.opts.Worker,
 		Sends: recorded == actSend && a.openErr == nil, LeaseSeconds: r.opts.Lease.Seconds(),
-	})
+	}
+	if a.action == actSend && a.row.Status == string(RegistrationUnknown) {
+		covers := keyCovers(a.can, r.opts.Kinds.LongestRequest).Seconds()
+		params.KeyCoversSeconds = &covers
+	}
+	row, err := erpdb.New(r.pool).RegistrationBegin(ctx, params)
 	a.number = row.Attempt
 	a.lastSent = time.Duration(row.LastSentSeconds * float64(time.Second))
 	return err

@@ -78,5 +78,10 @@ func plan(s standing) action {
 // keyCovers: until the answer of a request that is sent now, the key that the first request had is surely remembered.
 // Where the target has claimed or refused something, repeating would only make it say so again.
 func (s standing) keyCovers() bool {
-	return s.Can.Keyed && !s.Claimed && !s.Refused && s.FirstSent+s.LongestRequest+keyMargin < s.Can.KeyWindow
+	return s.Can.Keyed && !s.Claimed && !s.Refused && s.FirstSent < keyCovers(s.Can, s.LongestRequest)
+}
+
+// keyCovers is the age of the first request up to which the same may be sent again.
+func keyCovers(c target.Capabilities, longestRequest time.Duration) time.Duration {
+	return c.KeyWindow - longestRequest - keyMargin
 }

@@ -21,7 +21,8 @@ WHERE r.id = @id;
 -- name: RegistrationBegin :one
 -- One statement, so one commit: the next attempt is recorded before its request leaves. No row: somebody else has its
 -- turn. Only the clock of the database decides: now() for what is due (it is never later than the lock),
--- clock_timestamp() for the lease (the statement may have waited for the lock).
+-- clock_timestamp() for the lease (the statement may have waited for the lock). A request that is safe only for as long
+-- as the target remembers the first one's key is not begun later than that, however long ago it was planned.
 WITH begun AS (
     UPDATE registrations
     SET status          = 'processing',
@@ -34,6 +35,8 @@ WITH begun AS (
     WHERE registrations.id = @id
       AND attempt = @seen_attempt
       AND status IN ('pending', 'unknown') AND next_attempt_at <= now()
+      AND (sqlc.narg(key_covers_seconds)::float8 IS NULL
+           OR first_sent_at > now() - make_interval(secs => sqlc.narg(key_covers_seconds)::float8))
     RETURNING registrations.id, attempt, last_sent_at
 ), recorded AS (
     INSERT INTO registration_attempts (registration_id, number, action, worker)
