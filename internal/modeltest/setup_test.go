@@ -102,7 +102,10 @@ func newWorld(t *testing.T, rt *rapid.T, pool *pgxpool.Pool) *world {
 	server := httptest.NewServer(w.sim)
 	w.registrar = invoice.NewRegistrar(pool, invoice.RegistrarOptions{
 		Kinds: w.kinds(), Worker: "model", Lease: lease, HeldTime: 4 * time.Hour, TotalTime: 24 * time.Hour,
-		Credential: func(string) (target.Secret, error) { return target.NewSecret("hush"), nil },
+		Credential: func(string) (target.Secret, error) {
+			run(w.hooks.takeOpening())
+			return target.NewSecret("hush"), nil
+		},
 		// No pauses but those that the target asks for: nothing may rest on them.
 		BackOff: backoff.BackOff{Base: time.Nanosecond, Cap: time.Nanosecond, Slow: time.Nanosecond},
 		Jitter:  func() float64 { return 0 },
@@ -166,12 +169,18 @@ func (w *world) exec(rt *rapid.T, sql string, args ...any) {
 	}
 }
 
-// hooks are what happens around the next call of a target; each once.
-type hooks struct{ before, after func() }
+// hooks are what happens before the next attempt is on record (but after it was planned), and around its call; each once.
+type hooks struct{ opening, before, after func() }
 
-func (h *hooks) take() hooks {
-	taken := *h
-	*h = hooks{}
+func (h *hooks) takeOpening() func() {
+	opening := h.opening
+	h.opening = nil
+	return opening
+}
+
+func (h *hooks) takeCall() hooks {
+	taken := hooks{before: h.before, after: h.after}
+	h.before, h.after = nil, nil
 	return taken
 }
 
@@ -182,7 +191,7 @@ type hooked struct {
 }
 
 func (h hooked) Send(ctx context.Context, s target.Submission) target.Sent {
-	around := h.hooks.take()
+	around := h.hooks.takeCall()
 	run(around.before)
 	sent := h.Target.Send(ctx, s)
 	run(around.after)
@@ -190,7 +199,7 @@ func (h hooked) Send(ctx context.Context, s target.Submission) target.Sent {
 }
 
 func (h hooked) Locate(ctx context.Context, q target.Query) target.Located {
-	around := h.hooks.take()
+	around := h.hooks.takeCall()
 	run(around.before)
 	located := h.Target.Locate(ctx, q)
 	run(around.after)

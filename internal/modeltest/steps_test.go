@@ -50,7 +50,7 @@ func pauses() []time.Duration {
 
 func (w *world) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
-		"issue": w.issue, "register": w.register, "register again": w.register, "crash": w.crash, "stall": w.stall,
+		"issue": w.issue, "register": w.register, "register again": w.register, "crash": w.crash, "stall": w.stall, "dawdle": w.dawdle,
 		"late outcome": w.lateOutcome, "advance": w.advance, "replay": w.replay, "sweep": w.sweep, "purge": w.purge,
 	}
 }
@@ -160,6 +160,22 @@ func (w *world) stall(rt *rapid.T) {
 	by := rapid.SampledFrom([]time.Duration{time.Second, lease + time.Second, longestRequest - time.Second}).Draw(rt, "by")
 	others := rapid.IntRange(0, 2).Draw(rt, "others")
 	w.hooks.before = func() {
+		w.pass(rt, by)
+		for range others {
+			w.attempt(rt, id)
+		}
+	}
+	w.attempt(rt, id)
+	w.hooks = hooks{}
+}
+
+// dawdle has a worker stop between planning its attempt and recording it, for any time. Others may go on meanwhile.
+func (w *world) dawdle(rt *rapid.T) {
+	id := w.one(rt)
+	w.weather(rt, id)
+	by := rapid.SampledFrom(pauses()).Draw(rt, "by")
+	others := rapid.IntRange(0, 1).Draw(rt, "others")
+	w.hooks.opening = func() {
 		w.pass(rt, by)
 		for range others {
 			w.attempt(rt, id)
