@@ -11,8 +11,8 @@ func (d *demo) sayWhere() {
 	if d.settings.Faults {
 		faults = fmt.Sprintf("that loses, cuts, holds, doubles and delays (seed %d)", d.settings.Seed)
 	}
-	fmt.Fprintf(d.out, "ERP     http://%s\nCRM     http://%s\nBetween a proxy on %s, %s\n\n",
-		d.services.erpAddr, d.services.crmAddr, d.services.proxyAddr, faults)
+	fmt.Fprintf(d.out, "ERP     http://%s\nCRM     http://%s\nBetween a proxy on %s, %s\nTargets http://%s/sim/effects\n\n",
+		d.services.erpAddr, d.services.crmAddr, d.services.proxyAddr, faults, d.services.targets.addr)
 }
 
 // demoOrder is the order of the commands below.
@@ -34,7 +34,7 @@ Everything stays up; Ctrl-C ends it. To try (the tokens are in demo-tokens in th
 	d.command("An invoice: 201. Once more the same: the same answer, with Idempotent-Replayed: true.", postInvoice("demo-1", demoOrder))
 	d.command("The same key with another price: 422 idempotency-key-reused.", postInvoice("demo-1", dearer))
 	d.command("The same order under a new key: 409 already-invoiced, and which invoice that is.", postInvoice("demo-2", demoOrder))
-	d.command("What the ERP knows of a key; invoices of an order.",
+	d.command("What the ERP knows of a key, and where its invoice is registered; invoices of an order.",
 		`curl -si "$ERP/v1/operations/demo-1" -H "Authorization: Bearer $ERP_TOKEN"`,
 		`curl -si "$ERP/v1/invoices?order=SO-1001" -H "Authorization: Bearer $ERP_TOKEN"`)
 	d.command("An order for the CRM side, which has it invoiced.",

@@ -146,11 +146,14 @@ func (d *demo) finish(ctx context.Context) (verdict, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.Registrations, err = d.settleRegistrations(ctx, d.settings.SettleTimeout); err != nil {
+		return nil, err
+	}
 	fmt.Fprintln(d.out)
 	if err := errors.Join(f.print(d.out), d.printJSON(f)); err != nil {
 		return nil, fmt.Errorf("print the figures: %w", err)
 	}
-	verdict = f.verdict(examples)
+	verdict = errors.Join(f.verdict(examples), f.Registrations.verdict(d.settings.SettleTimeout))
 	if open > 0 {
 		verdict = errors.Join(fmt.Errorf("%d operations are still open after %s: run again to go on with them, or give them "+
 			"more time with --settle-timeout", open, d.settings.SettleTimeout), verdict)

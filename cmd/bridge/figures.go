@@ -29,6 +29,8 @@ type figures struct {
 	Invoices    int64 `json:"invoices"`
 	Duplicates  int64 `json:"duplicates"`
 	Missing     int64 `json:"missing"`
+
+	Registrations registrations `json:"-"` // for people: the line for programs has the members above and no others
 }
 
 // count asks each side by itself, and then whether every operation wanted on the one has its invoice on the other.
@@ -118,6 +120,8 @@ func (f figures) print(w io.Writer) error {
 		{"invoices", f.Invoices, "in the ERP's database"},
 		{"duplicates", f.Duplicates, "must be 0: invoices beyond the first of an order, role and sequence"},
 		{"missing", f.Missing, "must be 0: operations without an invoice"},
+		{"registrations", f.Registrations.Registered, "of invoices at a gateway and a ledger that lose, delay and double"},
+		{"registered twice", f.Registrations.Twice, "must be 0: counted by the gateway and the ledger themselves"},
 	} {
 		fmt.Fprintf(table, "%s\t%d\t\t%s\n", row.what, row.n, row.where)
 	}

@@ -15,6 +15,8 @@ var (
 	erpPort   = port{"ERP", "erp-listen"}
 	crmPort   = port{"CRM side", "crm-listen"}
 	proxyPort = port{"proxy between them", "proxy-listen"}
+
+	targetPort = port{"simulator of targets", "target-listen"}
 )
 
 // checkPorts fails before anything is started if one of the ports is taken. Another program may still take it before
@@ -23,7 +25,7 @@ func checkPorts(ctx context.Context, s settings) error {
 	for _, p := range []struct {
 		port
 		address string
-	}{{erpPort, s.ERPListen}, {crmPort, s.CRMListen}, {proxyPort, s.ProxyListen}} {
+	}{{erpPort, s.ERPListen}, {crmPort, s.CRMListen}, {proxyPort, s.ProxyListen}, {targetPort, s.TargetListen}} {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.address)
 		if err != nil {
 			return explainListen(err, p.port, p.address)

@@ -23,20 +23,26 @@ func backOff() crm.BackOff {
 	return crm.BackOff{Base: 200 * time.Millisecond, Cap: 2 * time.Second, Slow: 30 * time.Second}
 }
 
-// services are the ERP, the proxy in front of it, and the CRM side, which knows only the proxy.
+// services are the targets, the ERP, the proxy in front of it, and the CRM side, which knows only the proxy.
 type services struct {
 	erpAddr, proxyAddr, crmAddr string
 	proxy                       *faultproxy.Proxy
+	targets                     targets
 }
 
 // wire gives what the proxy has counted.
 func (s services) wire() faultproxy.Stats { return s.proxy.Stats() }
 
-// startServices starts all three. They stop in the reverse order: the CRM side first, so that nothing it has on its way
+// startServices starts all four. They stop in the reverse order: the CRM side first, so that nothing it has on its way
 // meets a closed door.
 func (d *demo) startServices(ctx context.Context, dbs databases) (err error) {
 	s := &d.services
-	erp := app.ERPConfig{Listen: d.settings.ERPListen, DatabaseURL: dbs.erp, ShutdownTimeout: shutdownTimeout}
+	if err := d.startTargets(ctx); err != nil {
+		return err
+	}
+	erp := app.ERPConfig{
+		Listen: d.settings.ERPListen, DatabaseURL: dbs.erp, ShutdownTimeout: shutdownTimeout, Registering: registering(),
+	}
 	s.erpAddr, err = d.parts.start(ctx, "ERP", func(ctx context.Context, ready func(string)) error {
 		return explainListen(app.RunERP(ctx, erp, d.log.With("service", "erp"), ready), erpPort, erp.Listen)
 	})

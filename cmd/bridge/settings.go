@@ -25,10 +25,11 @@ type settings struct {
 	ERPListen      string `env:"ERP_LISTEN" default:"127.0.0.1:8080" help:"Where the ERP listens; port 0 takes any free one."`
 	CRMListen      string `env:"CRM_LISTEN" default:"127.0.0.1:8081" help:"Where the CRM side listens."`
 	ProxyListen    string `env:"PROXY_LISTEN" default:"127.0.0.1:0" help:"Where the proxy between the two listens."`
+	TargetListen   string `env:"TARGET_LISTEN" default:"127.0.0.1:0" help:"Where the simulator of external targets listens."`
 	ERPDatabaseURL string `name:"erp-database-url" env:"ERP_DATABASE_URL" placeholder:"URL" help:"A PostgreSQL database for the ERP instead of the embedded one."`
 	CRMDatabaseURL string `name:"crm-database-url" env:"CRM_DATABASE_URL" placeholder:"URL" help:"A PostgreSQL database for the CRM side instead of the embedded one."`
 
-	Faults     bool          `env:"BRIDGE_FAULTS" default:"true" negatable:"" help:"Faults between the CRM side and the ERP."`
+	Faults     bool          `env:"BRIDGE_FAULTS" default:"true" negatable:"" help:"Faults between the CRM side and the ERP, and at the targets."`
 	Seed       uint64        `env:"BRIDGE_FAULT_SEED" default:"1" help:"Decides with the order of the requests which of them meets which fault."`
 	Reset      float64       `name:"rate-reset" default:"0.08" help:"Share of requests whose answer is lost after the ERP has committed: connection reset."`
 	Hold       float64       `name:"rate-hold" default:"0.01" help:"Share whose answer is held for longer than the CRM side waits."`
@@ -115,7 +116,7 @@ func (s settings) validate() error {
 		}
 	}
 	for _, a := range []struct{ flag, value string }{
-		{"erp-listen", s.ERPListen}, {"crm-listen", s.CRMListen}, {"proxy-listen", s.ProxyListen},
+		{"erp-listen", s.ERPListen}, {"crm-listen", s.CRMListen}, {"proxy-listen", s.ProxyListen}, {"target-listen", s.TargetListen},
 	} {
 		if _, _, err := net.SplitHostPort(a.value); err != nil {
 			errs = append(errs, fmt.Errorf("--%s=%s: it must be host:port: %w", a.flag, a.value, err))

@@ -74,6 +74,27 @@ func (q *Queries) DemoInvoicedList(ctx context.Context, arg DemoInvoicedListPara
 	return items, nil
 }
 
+const demoRegistrations = `-- name: DemoRegistrations :one
+SELECT count(*) FILTER (WHERE status = 'succeeded') AS registered,
+       count(*) FILTER (WHERE status IN ('pending', 'processing', 'unknown')) AS open,
+       count(*) FILTER (WHERE status = 'failed') AS failed
+FROM registrations
+WHERE tenant_id = $1
+`
+
+type DemoRegistrationsRow struct {
+	Registered int64
+	Open       int64
+	Failed     int64
+}
+
+func (q *Queries) DemoRegistrations(ctx context.Context, tenantID string) (DemoRegistrationsRow, error) {
+	row := q.db.QueryRow(ctx, demoRegistrations, tenantID)
+	var i DemoRegistrationsRow
+	err := row.Scan(&i.Registered, &i.Open, &i.Failed)
+	return i, err
+}
+
 const demoTotals = `-- name: DemoTotals :one
 SELECT count(*) AS invoices
 FROM invoices

@@ -26,3 +26,10 @@ FROM (
 ) AS wanted
 JOIN invoices i ON i.tenant_id = @tenant_id AND i.source = wanted.source AND i.order_id = wanted.order_id
                AND i.role = wanted.role AND i.sequence = wanted.sequence;
+
+-- name: DemoRegistrations :one
+SELECT count(*) FILTER (WHERE status = 'succeeded') AS registered,
+       count(*) FILTER (WHERE status IN ('pending', 'processing', 'unknown')) AS open,
+       count(*) FILTER (WHERE status = 'failed') AS failed
+FROM registrations
+WHERE tenant_id = @tenant_id;

@@ -25,6 +25,7 @@ type Config struct {
 	Held      time.Duration // how long a document is held (held, error, rejected-later): 12 h
 	Hidden    time.Duration // how long what was accepted is not found (hidden): 10 min
 	Slow      time.Duration // how long a slow answer takes, in real time (slow): 2 s
+	Pause     time.Duration // what an answer that asks to come back later asks for, in whole seconds: 2 min
 	Seed      uint64        // of the dice that Rates are thrown with
 	// Rates is the share of requests (0 to 1) that meet a fault by chance. The rates of one phase add up to at most 1.
 	Rates map[Fault]float64
@@ -37,7 +38,7 @@ func (c Config) withDefaults() Config {
 		is    time.Duration
 	}{
 		{&c.KeyWindow, 24 * time.Hour}, {&c.Late, 30 * time.Minute}, {&c.Held, 12 * time.Hour},
-		{&c.Hidden, 10 * time.Minute}, {&c.Slow, 2 * time.Second},
+		{&c.Hidden, 10 * time.Minute}, {&c.Slow, 2 * time.Second}, {&c.Pause, 2 * time.Minute},
 	} {
 		if *d.value == 0 {
 			*d.value = d.is
@@ -52,7 +53,7 @@ func (c Config) withDefaults() Config {
 func (c Config) check() error {
 	var problems []error
 	for name, d := range map[string]time.Duration{
-		"key window": c.KeyWindow, "late": c.Late, "held": c.Held, "hidden": c.Hidden, "slow": c.Slow,
+		"key window": c.KeyWindow, "late": c.Late, "held": c.Held, "hidden": c.Hidden, "slow": c.Slow, "pause": c.Pause,
 	} {
 		if d < 0 {
 			problems = append(problems, fmt.Errorf("%s must not be negative: %v", name, d))

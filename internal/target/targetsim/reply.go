@@ -24,6 +24,7 @@ type reply struct {
 	status int
 	header http.Header
 	body   []byte
+	later  bool // it asks to come back after Config.Pause
 }
 
 func jsonReply(status int, v any) reply {
@@ -106,14 +107,12 @@ func rejection(*thing) reply {
 	})
 }
 
-const busyFor = 120 // seconds
-
 func throttled(*thing) reply { return pause(http.StatusTooManyRequests, "throttled") }
 func busy(*thing) reply      { return pause(http.StatusServiceUnavailable, "busy") }
 
 func pause(status int, code string) reply {
 	r := refusal(status, code, "come back later")
-	r.header.Set("Retry-After", strconv.Itoa(busyFor))
+	r.later = true
 	return r
 }
 
@@ -139,6 +138,9 @@ func nonsense(*thing) reply {
 
 // write sends r. A reply that never comes ends with the client's patience, or when the simulator stops.
 func (s *Sim) write(w http.ResponseWriter, req *http.Request, r reply) {
+	if r.later {
+		r.header.Set("Retry-After", strconv.Itoa(int(s.cfg.Pause.Seconds())))
+	}
 	switch r.manner {
 	case never:
 		select {
