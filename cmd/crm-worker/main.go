@@ -61,7 +61,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return fmt.Errorf("commands: %w", err)
 	}
 	selected, err := parser.Parse(args)
-	if ended || err != nil {
+	if ended { // what else may be wrong does not matter to who asks for help
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	log, err := app.NewLogger(stderr, c.LogConfig)

@@ -52,6 +52,15 @@ func TestFromAnEmptyDatabaseToATokenAndAnOrderShown(t *testing.T) {
 	}
 }
 
+func TestHelpSuffices(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"import", "--help"}} {
+		if out := must(t, args...); !strings.Contains(out, "Usage: crm-worker") {
+			t.Errorf("%v gives %q", args, out)
+		}
+	}
+}
+
 func TestOrdersAndOperationsAreShown(t *testing.T) {
 	t.Parallel()
 	pool := testdb.CRM(t)
