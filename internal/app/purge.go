@@ -50,13 +50,12 @@ type purgeFlags struct {
 // ERPPurgeCommand is the ERP's command "purge". It does at once, and to the end, what the service does by itself.
 type ERPPurgeCommand struct {
 	purgeFlags
-	ERPRetention
-	KeyRetention time.Duration `name:"key-retention" env:"ERP_KEY_RETENTION" default:"2160h" hidden:""` // for the check only
+	ERPKeep
 }
 
 // Run purges.
 func (c *ERPPurgeCommand) Run(ctx context.Context, env *AdminEnv, log *slog.Logger) error {
-	if err := c.check(c.KeyRetention); err != nil {
+	if err := c.check(); err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
 	return c.run(ctx, env, log, c.Pace, invoice.AuditPurge, func(pool *pgxpool.Pool) []retention.Step {
@@ -67,7 +66,7 @@ func (c *ERPPurgeCommand) Run(ctx context.Context, env *AdminEnv, log *slog.Logg
 // CRMPurgeCommand is the CRM side's command "purge". It does at once, and to the end, what the service does by itself.
 type CRMPurgeCommand struct {
 	purgeFlags
-	CRMRetention
+	CRMKeep
 }
 
 // Run purges.

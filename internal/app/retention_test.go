@@ -81,7 +81,7 @@ func TestMessagesMustBeRecognisedForAsLongAsTheyMayCome(t *testing.T) {
 	}
 	cfg.Retention.PersonalData = day
 	wantRefusal(t, cfg.Validate(), "CRM_RECONCILE_OVERLAP", "48h", "CRM_PERSONAL_DATA_RETENTION=24h")
-	cfg.Retention = CRMRetention{MaxSourceDelay: -1, Attempts: 1, Pace: retention.Pace{Batch: -1}, Schedule: retention.Schedule{RunTime: 1}}
+	cfg.Retention = CRMRetention{CRMKeep: CRMKeep{MaxSourceDelay: -1, Attempts: 1, Pace: retention.Pace{Batch: -1}}, Schedule: retention.Schedule{RunTime: 1}}
 	for _, variable := range []string{"MAX_SOURCE_DELAY", "CRM_ATTEMPT_RETENTION", "CRM_PURGE_BATCH", "CRM_PURGE_RUN_TIME"} {
 		wantRefusal(t, cfg.Validate(), variable)
 	}
