@@ -61,6 +61,16 @@ func TestOperatorSetsAServiceUpFromAnEmptyDatabase(t *testing.T) {
 		t.Errorf("tokens, which must show the id and not the secret:\n%s", list)
 	}
 	mustRun(t, "series", "set", db, "--tenant=acme", "--role=final", "--prefix=RE", "--digits=4", "--reason=as before")
+	target := []string{"target", "set", db, "--tenant=acme", "--id=gw", "--kind=einvoice", "--url=https://gateway.example/api", "--credential=env:GATEWAY_TOKEN",
+		"--key-window=24h", "--locatable", "--reason=as agreed"}
+	if _, err := erpAPI(t, append(target, "--absent-after=60s")...); err == nil || !strings.Contains(err.Error(), "--absent-after") {
+		t.Errorf("an absence that is believed while the longest request may still be running: %v", err)
+	}
+	mustRun(t, append(target, "--absent-after=10m")...)
+	mustRun(t, "target", "disable", db, "--tenant=acme", "gw")
+	if out := mustRun(t, "target", "list", db, "--tenant=acme"); !strings.Contains(out, "env:GATEWAY_TOKEN  24h0m0s     true       10m0s         disabled") {
+		t.Errorf("targets:\n%s", out)
+	}
 	mustRun(t, "token", "revoke", db, "--tenant=acme", parts[1])
 	if list := mustRun(t, "token", "list", db, "--tenant=acme"); strings.Contains(list, " -\n") {
 		t.Errorf("the token is not shown as revoked:\n%s", list)

@@ -77,7 +77,8 @@ func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, log 
 		return r, err
 	}
 	if err := invoice.CheckTargets(ctx, pool, kinds); err != nil {
-		return nil, err
+		return nil, mistake("ERP_TARGET_TIMEOUT", "with %s, and %d requests an attempt, not every target can be served:\n%v",
+			orDefault(c.TargetTimeout, DefaultTargetTimeout), requestsPerAttempt, err)
 	}
 	r.pool, err = postgres.OpenPool(ctx, postgres.PoolConfig{
 		DSN: cfg.DatabaseURL, ApplicationName: "erp-api queue", MaxConns: riverMaxConns,
