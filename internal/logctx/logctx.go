@@ -48,22 +48,43 @@ func attrsOf(ctx context.Context) []slog.Attr {
 	return attrs
 }
 
-// Handler adds the context's attributes to the lines of another handler.
-type Handler struct{ slog.Handler }
+// Handler adds the context's attributes to the lines of another handler. What a line, or its logger, says itself wins:
+// a line about another operation than the context's (of the same group, say) bears that one's key and no second one.
+type Handler struct {
+	slog.Handler
+	own []string // names of the attributes that the logger has
+}
 
 // Handle implements slog.Handler.
 func (h Handler) Handle(ctx context.Context, r slog.Record) error {
-	if attrs := attrsOf(ctx); len(attrs) > 0 {
-		r = r.Clone()
-		r.AddAttrs(attrs...)
+	attrs := attrsOf(ctx)
+	if len(attrs) == 0 {
+		return h.Handler.Handle(ctx, r)
+	}
+	said := slices.Clone(h.own)
+	r.Attrs(func(a slog.Attr) bool {
+		said = append(said, a.Key)
+		return true
+	})
+	r = r.Clone()
+	for _, a := range attrs {
+		if !slices.Contains(said, a.Key) {
+			r.AddAttrs(a)
+		}
 	}
 	return h.Handler.Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
 func (h Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return Handler{h.Handler.WithAttrs(attrs)}
+	own := slices.Clone(h.own)
+	for _, a := range attrs {
+		own = append(own, a.Key)
+	}
+	return Handler{Handler: h.Handler.WithAttrs(attrs), own: own}
 }
 
 // WithGroup implements slog.Handler.
-func (h Handler) WithGroup(name string) slog.Handler { return Handler{h.Handler.WithGroup(name)} }
+func (h Handler) WithGroup(name string) slog.Handler {
+	return Handler{Handler: h.Handler.WithGroup(name), own: h.own}
+}

@@ -31,3 +31,21 @@ func TestLinesBearTheAttributesOfTheirContext(t *testing.T) {
 		t.Errorf("a newer key must replace the older one: %s", got)
 	}
 }
+
+func TestWhatALineSaysItselfWinsOverItsContext(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	log := slog.New(logctx.Handler{Handler: slog.NewTextHandler(&out, nil)})
+	ctx := logctx.WithOperation(logctx.WithTenant(context.Background(), "acme"), "of-the-leader")
+	for name, say := range map[string]func(){
+		"line":   func() { log.InfoContext(ctx, "put off", logctx.OperationKeyKey, "of-another") },
+		"logger": func() { log.With(logctx.OperationKeyKey, "of-another").InfoContext(ctx, "put off") },
+	} {
+		out.Reset()
+		say()
+		if got := out.String(); strings.Contains(got, "of-the-leader") || !strings.Contains(got, "tenant=acme") ||
+			strings.Count(got, logctx.OperationKeyKey+"=of-another") != 1 {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
