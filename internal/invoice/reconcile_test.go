@@ -1,0 +1,277 @@
+package invoice_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"invoicebridge/internal/invoice"
+	"invoicebridge/internal/target"
+	"invoicebridge/internal/target/einvoice"
+	"invoicebridge/internal/target/ledger"
+	"invoicebridge/internal/target/targetsim"
+)
+
+func (b *bench) reconciler() *invoice.Reconciler {
+	return invoice.NewReconciler(b.reg, invoice.ReconcilerOptions{Batch: 2})
+}
+
+func (b *bench) reconciles() invoice.Reconciliation {
+	b.t.Helper()
+	report, err := b.reconciler().Run(b.t.Context(), regTenant, time.Time{})
+	if err != nil {
+		b.t.Fatalf("reconcile: %v", err)
+	}
+	return report
+}
+
+// finds holds the divergences against what is wanted: kind, whether it is resolved, and a part of what is told.
+func (b *bench) finds(want ...[3]string) {
+	b.t.Helper()
+	rows, err := b.pool.Query(context.Background(), `
+		SELECT kind, CASE WHEN resolved_at IS NULL THEN 'open' ELSE 'resolved' END, ours || ' | ' || theirs || ' | ' || action
+		FROM divergences ORDER BY id`)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d [3]string, err error) {
+		return d, row.Scan(&d[0], &d[1], &d[2])
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if !slices.EqualFunc(want, got, func(w, g [3]string) bool { return w[0] == g[0] && w[1] == g[1] && strings.Contains(g[2], w[2]) }) {
+		b.t.Errorf("divergences (-want +got)\n%s", cmp.Diff(want, got))
+	}
+}
+
+// plant changes rows behind everybody's back: no trigger speaks against it.
+func (b *bench) plant(sql string, args ...any) {
+	b.t.Helper()
+	err := pgx.BeginFunc(context.Background(), b.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(context.Background(), "SET LOCAL session_replication_role = replica"); err != nil {
+			return err
+		}
+		_, err := tx.Exec(context.Background(), sql, args...)
+		return err
+	})
+	if err != nil {
+		b.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (b *bench) unlearn() {
+	b.t.Helper()
+	b.plant(`UPDATE registrations SET status = 'unknown', reference = '', finished_at = NULL, next_attempt_at = now() + interval '1 hour'`)
+}
+
+// registered issues an invoice and registers it.
+func (b *bench) registered() {
+	b.t.Helper()
+	b.issue()
+	if !b.try().Done {
+		b.t.Fatalf("not registered: %+v", b.state())
+	}
+}
+
+func TestEqualRegistrationsHaveNoDivergence(t *testing.T) {
+	for _, kind := range []string{einvoice.Kind, ledger.Kind} {
+		t.Run(kind, func(t *testing.T) {
+			b := setupRegister(t, kind, locatable)
+			b.registered()
+			if report := b.reconciles(); report.Compared != 1 || report.Found != 0 {
+				t.Errorf("report is %+v", report)
+			}
+			b.finds()
+			b.wantEffects(1)
+		})
+	}
+}
+
+func TestWhatHasLandedAndNobodyKnewIsSettled(t *testing.T) {
+	for _, kind := range []string{einvoice.Kind, ledger.Kind} {
+		t.Run(kind, func(t *testing.T) {
+			b := setupRegister(t, kind, locatable)
+			b.registered()
+			reference := b.state().Reference
+			b.unlearn()
+			if report := b.reconciles(); report.Repaired != 1 || report.Found != 1 {
+				t.Errorf("report is %+v", report)
+			}
+			b.want(state{Status: "succeeded", Reference: reference})
+			b.finds([3]string{"registered_but_unknown", "resolved", "succeeded with " + reference})
+			if report := b.reconciles(); report.Found != 0 {
+				t.Errorf("second report is %+v", report)
+			}
+			b.wantEffects(1)
+		})
+	}
+}
+
+// A worker that died between sending and hearing the answer.
+func TestWhatADeadWorkerHasLandedIsSettled(t *testing.T) {
+	b := setupRegister(t, einvoice.Kind, locatable)
+	b.registered()
+	b.plant(`UPDATE registrations SET status = 'processing', reference = '', finished_at = NULL, lease_until = now() - interval '1 minute'`)
+	b.reconciles()
+	b.finds([3]string{"registered_but_unknown", "resolved", "succeeded with "})
+	b.wantEffects(1)
+}
+
+func TestWhatIsUnderWayIsLeftAlone(t *testing.T) {
+	b := setupRegister(t, einvoice.Kind, locatable)
+	b.registered()
+	b.plant(`UPDATE registrations SET status = 'processing', reference = '', finished_at = NULL, lease_until = now() + interval '1 minute'`)
+	if report := b.reconciles(); report.Compared != 0 {
+		t.Errorf("report is %+v", report)
+	}
+	b.want(state{Status: "processing"})
+}
+
+func TestARegistrationThatTheTargetHasTwiceIsTold(t *testing.T) {
+	b := setupRegister(t, ledger.Kind, locatable)
+	b.registered()
+	second, err := b.opts.Kinds.Kinds[ledger.Kind].Open(b.url+"/"+ledger.Kind, target.NewSecret(regToken))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(second.Close)
+	var number string
+	var document []byte
+	b.scan(&number, "SELECT number FROM invoices")
+	b.scan(&document, "SELECT document FROM invoices")
+	if sent := second.Send(t.Context(), target.Submission{Key: regKey, Reference: regKey, Number: number, Document: document}); sent.Outcome != target.Accepted {
+		t.Fatalf("the second sending: %+v", sent)
+	}
+	b.reconciles()
+	b.finds([3]string{"registered_twice", "open", "more than the one"})
+	if report := b.reconciles(); report.Found != 0 {
+		t.Errorf("second report is %+v", report)
+	}
+}
+
+func TestWhatIsRegisteredHereAndNotThereIsTold(t *testing.T) {
+	b := setupRegister(t, einvoice.Kind, locatable)
+	b.issue()
+	b.plant(`UPDATE registrations SET status = 'succeeded', reference = 'REF-0', finished_at = now(), next_attempt_at = NULL,
+		attempt = 1, tried_since = now(), first_sent_at = now(), last_sent_at = now()`)
+	b.reconciles() // it may be visible later
+	b.finds()
+	b.pass(2 * settle)
+	b.reconciles()
+	b.finds([3]string{"status_differs", "open", "reference REF-0 | absent"})
+}
+
+func TestWhatFailedHereAndHasLandedIsTold(t *testing.T) {
+	b := setupRegister(t, einvoice.Kind, locatable)
+	b.registered()
+	reference := b.state().Reference
+	b.plant("UPDATE registrations SET status = 'failed', reason = 'rejected', reference = ''")
+	b.reconciles()
+	b.finds([3]string{"status_differs", "open", "is failed (rejected) | landed, reference " + reference})
+	b.plant("UPDATE registrations SET status = 'succeeded', reason = '', reference = $1", reference)
+	b.reconciles()
+	b.finds([3]string{"status_differs", "resolved", "gone"})
+}
+
+func TestAnotherReferenceThanOursIsTold(t *testing.T) {
+	b := setupRegister(t, einvoice.Kind, locatable)
+	b.registered()
+	b.plant("UPDATE registrations SET reference = 'REF-0'")
+	b.reconciles()
+	b.finds([3]string{"status_differs", "open", "reference REF-0 | landed, reference "})
+}
+
+func TestWhatIsHeldTooLongIsToldUntilItIsDone(t *testing.T) {
+	b := setupRegister(t, einvoice.Kind, locatable)
+	b.issue()
+	b.script(targetsim.Held)
+	b.try()
+	b.want(state{Status: "unknown", Reason: "held"})
+	b.reconciles()
+	b.finds()
+	b.plant("UPDATE registrations SET tried_since = tried_since - interval '5 hours'")
+	b.reconciles()
+	b.finds([3]string{"held_too_long", "open", "for 5h0m"})
+	b.plant("UPDATE registrations SET tried_since = now()")
+	b.reconciles()
+	b.finds([3]string{"held_too_long", "resolved", "gone"})
+	b.wantEffects(1)
+}
+
+// Nothing is ever sent, and what can't be asked is not guessed at.
+func TestATargetThatCannotBeAskedIsLeftOut(t *testing.T) {
+	b := setupRegister(t, einvoice.Kind, onlyKeyed)
+	b.registered()
+	b.unlearn()
+	before := len(b.sim.Requests(""))
+	if report := b.reconciles(); report.Compared != 0 || len(b.sim.Requests("")) != before {
+		t.Errorf("report is %+v", report)
+	}
+	b.finds()
+}
+
+func TestATargetWithoutAnAnswerIsLeftToTheNextRun(t *testing.T) {
+	b := setupRegister(t, einvoice.Kind, locatable)
+	b.registered()
+	b.plant("UPDATE registrations SET reference = 'REF-0'")
+	b.opts.Credential = func(string) (target.Secret, error) { return target.Secret{}, errors.New("no such variable") }
+	b.reg = b.registrar()
+	if report := b.reconciles(); report.Unanswered != 1 || report.Found != 0 {
+		t.Errorf("report is %+v", report)
+	}
+	b.opts.Credential = func(string) (target.Secret, error) { return target.NewSecret(regToken), nil }
+	b.reg = b.registrar()
+	b.script(targetsim.LookupError)
+	if report := b.reconciles(); report.Unanswered != 1 || report.Found != 0 {
+		t.Errorf("report is %+v", report)
+	}
+	if report := b.reconciles(); report.Unanswered != 0 || report.Found != 1 {
+		t.Errorf("report is %+v", report)
+	}
+	b.finds([3]string{"status_differs", "open", "REF-0"})
+}
+
+func TestATargetRunThatWasCutOffGoesOn(t *testing.T) {
+	b := setupRegister(t, einvoice.Kind, locatable)
+	for _, order := range []string{"1", "2", "3", "4", "5"} {
+		b.issueAs("op-"+order, "SO-"+order)
+	}
+	rows, err := b.pool.Query(t.Context(), "SELECT id FROM registrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[[16]byte])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		b.id = id
+		b.try()
+	}
+	b.plant("UPDATE registrations SET reference = 'REF-0'")
+	ctx, kill := context.WithCancel(t.Context())
+	asked := 0
+	b.reg = b.hookedRegistrar(func() {
+		if asked++; asked == 3 { // in the second batch
+			kill()
+		}
+	}, nil)
+	if _, err := b.reconciler().Run(ctx, regTenant, time.Time{}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("cut off: %v", err)
+	}
+	b.reg = b.hookedRegistrar(func() { asked++ }, nil)
+	report := b.reconciles()
+	if report.Compared != 5 || report.Found != 5 || asked != 6 { // the cut off batch is asked for again
+		t.Errorf("report is %+v, %d questions", report, asked)
+	}
+	if n := b.count("reconciliation_runs"); n != 1 {
+		t.Errorf("%d runs", n)
+	}
+}
