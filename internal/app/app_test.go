@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"invoicebridge/internal/app"
 	"invoicebridge/internal/postgres"
 	"invoicebridge/internal/testdb"
@@ -173,6 +175,20 @@ func TestERPRefusesToServeOnASchemaItDoesNotKnow(t *testing.T) {
 	}
 	if err := serve(testdb.DSN(t, pool)); !errors.Is(err, postgres.ErrSchemaNewer) {
 		t.Errorf("a newer database: %v", err)
+	}
+}
+
+func TestNeitherServiceTakesTheOthersDatabase(t *testing.T) {
+	t.Parallel()
+	for other, check := range map[*pgxpool.Pool]postgres.Schema{
+		testdb.CRM(t): app.ERPSchema(), testdb.ERP(t): app.CRMSchema(),
+	} {
+		if err := postgres.CheckSchema(t.Context(), other, check); !errors.Is(err, postgres.ErrSchemaForeign) {
+			t.Errorf("%s is served from the other's database: %v", check.Name, err)
+		}
+		if _, err := postgres.Migrate(t.Context(), testdb.DSN(t, other), check, nil); !errors.Is(err, postgres.ErrSchemaForeign) {
+			t.Errorf("%s migrates the other's database: %v", check.Name, err)
+		}
 	}
 }
 

@@ -100,7 +100,9 @@ func (c CRMConfig) erpClient() (*erpapi.Client, error) {
 
 // CRMSchema is what the CRM side's database must look like for this program.
 func CRMSchema() postgres.Schema {
-	return postgres.Schema{Name: "crm", FS: db.CRMMigrations(), River: true, MigrateCommand: "crm-worker migrate up"}
+	return postgres.Schema{
+		Name: "crm", FS: db.CRMMigrations(), River: true, MigrateCommand: "crm-worker migrate up", Foreign: "invoices",
+	}
 }
 
 // RunCRM takes orders and delivers their operations until ctx ends, and returns nil after a graceful stop. It

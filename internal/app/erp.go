@@ -30,6 +30,7 @@ type ERPConfig struct {
 	ShutdownTimeout time.Duration `name:"shutdown-timeout" env:"ERP_SHUTDOWN_TIMEOUT" default:"20s" help:"Time for running requests and registrations to end after the service was told to stop."`
 
 	Registering RegisterConfig `embed:""`
+	Reconcile   ERPReconcile   `embed:""`
 	Retention   ERPRetention   `embed:""`
 }
 
@@ -51,7 +52,7 @@ func (c ERPConfig) Check() error {
 		mistakes = append(mistakes, mistake("ERP_KEY_RETENTION", "%s is less than an hour: callers may still be trying", c.KeyRetention))
 	}
 	mistakes = append(mistakes, validateTimeout("ERP_REQUEST_TIMEOUT", c.RequestTimeout), validateTimeout("ERP_SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.Registering.check(),
-		c.Retention.check(c.KeyRetention))
+		c.Reconcile.check(), c.Retention.check(c.KeyRetention))
 	return errors.Join(mistakes...)
 }
 
@@ -74,7 +75,9 @@ func validateDatabaseURL(variable, dsn string) error {
 
 // ERPSchema is what the ERP's database must look like for this program.
 func ERPSchema() postgres.Schema {
-	return postgres.Schema{Name: "erp", FS: db.ERPMigrations(), River: true, MigrateCommand: "erp-api migrate up"}
+	return postgres.Schema{
+		Name: "erp", FS: db.ERPMigrations(), River: true, MigrateCommand: "erp-api migrate up", Foreign: "orders",
+	}
 }
 
 // RunERP serves the ERP until ctx ends, and returns nil after a graceful stop. It refuses to start on a schema that
@@ -112,7 +115,7 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 			Logger: log, Tokens: auth.NewVerifier(erpstore.New(pool)), Ready: readiness(pool, ERPSchema(), stopping), Pool: pool,
 			RequestTimeout: cfg.RequestTimeout, MaxInFlight: cfg.MaxInFlight,
 		},
-		Invoices: invoice.NewBatcher(invoices), Registrations: invoices, Collectors: []prometheus.Collector{registering.metrics, registering.purge.metrics},
+		Invoices: invoice.NewBatcher(invoices), Registrations: invoices, Collectors: []prometheus.Collector{registering.metrics, registering.purge.metrics, registering.reconciliation.metrics},
 	})
 	if err != nil {
 		return err

@@ -25,6 +25,9 @@ type Schema struct {
 	FS             fs.FS  // goose's SQL files, in its root
 	River          bool   // River's tables belong to it
 	MigrateCommand string // what errors tell a person to run, for example "erp-api migrate up"
+	// Foreign is a table that only the other service's database has; "" for none. Versions alone don't tell the two
+	// apart: both count from 1.
+	Foreign string
 }
 
 // Migration is one version of one of the two lines of migrations.

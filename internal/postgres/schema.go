@@ -23,6 +23,9 @@ var (
 
 	// ErrSchemaNewer says that the database has versions this binary does not know.
 	ErrSchemaNewer = errors.New("schema is newer than this program")
+
+	// ErrSchemaForeign says that the database is that of the other service.
+	ErrSchemaForeign = errors.New("the database is another service's")
 )
 
 // Status compares a database with what a binary knows.
@@ -33,7 +36,8 @@ type Status struct {
 }
 
 // CheckSchema returns nil only if the database has exactly the versions this binary knows, goose's and River's.
-// Otherwise the error is ErrSchemaOutdated or ErrSchemaNewer and says what to run. It changes nothing.
+// Otherwise the error is ErrSchemaOutdated or ErrSchemaNewer and says what to run, or ErrSchemaForeign. It changes
+// nothing.
 func CheckSchema(ctx context.Context, pool *pgxpool.Pool, s Schema) error {
 	status, err := SchemaStatus(ctx, pool, s)
 	if err != nil {
@@ -57,10 +61,13 @@ func (st Status) refuseNewer(s Schema) error {
 }
 
 // SchemaStatus lists every version this binary knows or the database has. It changes nothing, and needs no
-// migration to have run.
+// migration to have run. It fails with ErrSchemaForeign on the other service's database.
 func SchemaStatus(ctx context.Context, pool *pgxpool.Pool, s Schema) (Status, error) {
 	known, err := s.known()
 	if err != nil {
+		return Status{}, err
+	}
+	if err := refuseForeign(ctx, pool, s); err != nil {
 		return Status{}, err
 	}
 	there, err := recorded(ctx, pool, s)
@@ -79,6 +86,17 @@ func SchemaStatus(ctx context.Context, pool *pgxpool.Pool, s Schema) (Status, er
 	}
 	status.Unknown = there
 	return status, nil
+}
+
+func refuseForeign(ctx context.Context, pool *pgxpool.Pool, s Schema) error {
+	if s.Foreign == "" {
+		return nil
+	}
+	foreign, err := hasTable(ctx, pool, s.Foreign)
+	if err == nil && foreign {
+		err = fmt.Errorf("%w: it has the table %q; is its address right?", ErrSchemaForeign, s.Foreign)
+	}
+	return err
 }
 
 func (m Migration) sameVersion(other Migration) bool {
@@ -120,12 +138,9 @@ func recorded(ctx context.Context, pool *pgxpool.Pool, s Schema) ([]Migration, e
 
 // recordedIn reads one record of versions. Goose keeps version 0 as a sign that its table is set up.
 func recordedIn(ctx context.Context, pool *pgxpool.Pool, line, table, column string) ([]Migration, error) {
-	var there bool
-	if err := pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", table).Scan(&there); err != nil {
-		return nil, fmt.Errorf("look for table %s: %w", table, err)
-	}
-	if !there {
-		return nil, nil
+	there, err := hasTable(ctx, pool, table)
+	if err != nil || !there {
+		return nil, err
 	}
 	name := pgx.Identifier{column}.Sanitize()
 	rows, _ := pool.Query(ctx, "SELECT DISTINCT "+name+"::bigint FROM "+pgx.Identifier{table}.Sanitize()+
@@ -139,6 +154,13 @@ func recordedIn(ctx context.Context, pool *pgxpool.Pool, line, table, column str
 		recorded = append(recorded, Migration{Line: line, Version: version})
 	}
 	return recorded, nil
+}
+
+func hasTable(ctx context.Context, pool *pgxpool.Pool, table string) (there bool, err error) {
+	if err := pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", table).Scan(&there); err != nil {
+		return false, fmt.Errorf("look for table %s: %w", table, err)
+	}
+	return there, nil
 }
 
 func newProvider(db *sql.DB, s Schema) (*goose.Provider, error) {

@@ -58,11 +58,15 @@ func DSN(t testing.TB, pool *pgxpool.Pool) string {
 }
 
 func erpSchema() postgres.Schema {
-	return postgres.Schema{Name: "erp", FS: db.ERPMigrations(), River: true, MigrateCommand: "erp-api migrate up"}
+	return postgres.Schema{
+		Name: "erp", FS: db.ERPMigrations(), River: true, MigrateCommand: "erp-api migrate up", Foreign: "orders",
+	}
 }
 
 func crmSchema() postgres.Schema {
-	return postgres.Schema{Name: "crm", FS: db.CRMMigrations(), River: true, MigrateCommand: "crm-worker migrate up"}
+	return postgres.Schema{
+		Name: "crm", FS: db.CRMMigrations(), River: true, MigrateCommand: "crm-worker migrate up", Foreign: "invoices",
+	}
 }
 
 func fresh(t testing.TB, kind string, schema postgres.Schema) string {
