@@ -213,7 +213,7 @@ func TestNoRowHasAnInfiniteAge(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	e.mustIssue("K1", request(t))
-	wantProblem(t, e.issue("K1", request(t, `"10.00"`, `"11.00"`)), problem.IdempotencyKeyReused)
+	_ = wantProblem(t, e.issue("K1", request(t, `"10.00"`, `"11.00"`)), problem.IdempotencyKeyReused)
 	for _, time := range []string{"infinity", "-infinity"} {
 		for _, change := range []string{
 			"UPDATE idempotency_records SET expires_at = '" + time + "'",
@@ -230,7 +230,7 @@ func TestConflictsAndResolvedDivergencesGoAfterTheirTime(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	e.mustIssue("K1", request(t))
-	wantProblem(t, e.issue("K1", request(t, `"10.00"`, `"11.00"`)), problem.IdempotencyKeyReused)
+	_ = wantProblem(t, e.issue("K1", request(t, `"10.00"`, `"11.00"`)), problem.IdempotencyKeyReused)
 	e.exec(`INSERT INTO divergences (tenant_id, kind, owner, subject, first_seen_at, last_seen_at, resolved_at)
 	        SELECT $1, 'amount_differs', 'crm', n::text, now() - interval '90 days', now() - interval '90 days',
 	               CASE n WHEN 1 THEN now() - interval '40 days' WHEN 2 THEN now() END
