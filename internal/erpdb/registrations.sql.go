@@ -701,10 +701,11 @@ func (q *Queries) RegistrationResolve(ctx context.Context, arg RegistrationResol
 	return result.RowsAffected(), nil
 }
 
-const registrationStop = `-- name: RegistrationStop :execrows
+const registrationStop = `-- name: RegistrationStop :many
 UPDATE registrations
 SET flagged_at = coalesce(flagged_at, now()), reason = $1, detail = $2
 WHERE id = $3 AND attempt = $4 AND status = 'unknown' AND (flagged_at IS NULL OR reason <> $1)
+RETURNING coalesce(flagged_at = now(), false)::boolean AS newly_flagged
 `
 
 type RegistrationStopParams struct {
@@ -714,16 +715,29 @@ type RegistrationStopParams struct {
 	SeenAttempt int32
 }
 
-// No attempt is safe any more: the registration stays as it is, with a flag. 1 row for whoever sets it.
-func (q *Queries) RegistrationStop(ctx context.Context, arg RegistrationStopParams) (int64, error) {
-	result, err := q.db.Exec(ctx, registrationStop,
+// No attempt is safe any more: the registration stays as it is, with a flag. newly_flagged is true once, for whoever sets
+// the flag. No row: somebody else was quicker.
+func (q *Queries) RegistrationStop(ctx context.Context, arg RegistrationStopParams) ([]bool, error) {
+	rows, err := q.db.Query(ctx, registrationStop,
 		arg.Reason,
 		arg.Detail,
 		arg.ID,
 		arg.SeenAttempt,
 	)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	items := []bool{}
+	for rows.Next() {
+		var newly_flagged bool
+		if err := rows.Scan(&newly_flagged); err != nil {
+			return nil, err
+		}
+		items = append(items, newly_flagged)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

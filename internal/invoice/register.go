@@ -174,14 +174,14 @@ func (r *Registrar) standingOf(row erpdb.RegistrationGetStandingRow) standing {
 
 // stop leaves a registration to a person.
 func (r *Registrar) stop(ctx context.Context, a *registration) (Next, error) {
-	n, err := erpdb.New(r.pool).RegistrationStop(ctx, erpdb.RegistrationStopParams{
+	flagged, err := erpdb.New(r.pool).RegistrationStop(ctx, erpdb.RegistrationStopParams{
 		ID: a.id, SeenAttempt: a.row.Attempt, Reason: string(ReasonNothingIsSafe),
 		Detail: "What became of the newest request is not known, and this target can neither be asked nor be sent the same again.",
 	})
 	if err != nil {
 		return Next{}, fmt.Errorf("stop registration %s: %w", a.id, err)
 	}
-	if n > 0 {
+	if len(flagged) == 1 && flagged[0] {
 		a.log.ErrorContext(ctx, "registration needs an operator", "reason", ReasonNothingIsSafe)
 		r.observeFlag(ReasonNothingIsSafe)
 	}

@@ -325,8 +325,12 @@ func (b *bench) tryImpatiently() {
 	defer cancel()
 	go func() {
 		defer cancel()
-		for len(b.sim.Requests("")) == before && ctx.Err() == nil {
-			time.Sleep(time.Millisecond) // a poll: the request comes from elsewhere
+		for len(b.sim.Requests("")) == before {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Millisecond):
+			}
 		}
 	}()
 	if _, err := b.reg.Register(ctx, b.id, nil); err != nil {

@@ -231,6 +231,21 @@ func TestWhereNothingIsSafeItStaysUnknownWithOneFlag(t *testing.T) {
 	}
 }
 
+func TestWhoWasToldAlreadyIsNotToldAgainThatNothingIsSafe(t *testing.T) {
+	b := setupRegister(t, einvoice.Kind, target.Capabilities{Keyed: true, KeyWindow: 2 * window})
+	b.issue()
+	b.script(targetsim.BadGateway, targetsim.BadGateway)
+	b.try()
+	b.pass(window + time.Hour)
+	b.try()
+	b.wantFlags("no_answer")
+	b.pass(window)
+	b.try()
+	b.want(state{Status: "unknown", Reason: "nothing_is_safe", Flagged: true})
+	b.wantFlags("no_answer")
+	b.wantAttempts("send lost", "send lost")
+}
+
 func TestACredentialThatIsMissingSendsNothingAndIsNotKept(t *testing.T) {
 	b := setupRegister(t, ledger.Kind, locatable)
 	b.issue()

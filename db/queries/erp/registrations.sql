@@ -91,11 +91,13 @@ SELECT coalesce(next_attempt_at, now())::timestamptz AS due_at,
        coalesce(flagged_at = now(), false)::boolean AS newly_flagged
 FROM ended;
 
--- name: RegistrationStop :execrows
--- No attempt is safe any more: the registration stays as it is, with a flag. 1 row for whoever sets it.
+-- name: RegistrationStop :many
+-- No attempt is safe any more: the registration stays as it is, with a flag. newly_flagged is true once, for whoever sets
+-- the flag. No row: somebody else was quicker.
 UPDATE registrations
 SET flagged_at = coalesce(flagged_at, now()), reason = @reason, detail = @detail
-WHERE id = @id AND attempt = @seen_attempt AND status = 'unknown' AND (flagged_at IS NULL OR reason <> @reason);
+WHERE id = @id AND attempt = @seen_attempt AND status = 'unknown' AND (flagged_at IS NULL OR reason <> @reason)
+RETURNING coalesce(flagged_at = now(), false)::boolean AS newly_flagged;
 
 -- name: RegistrationOvertake :many
 -- A registration that is being worked on by nobody: the lease of its attempt has ended. Its request may have had its
