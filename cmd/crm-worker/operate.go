@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"unicode"
 
 	"invoicebridge/internal/app"
 	"invoicebridge/internal/crm"
@@ -100,17 +99,7 @@ func (c *divergencesList) Run(ctx context.Context, env *app.AdminEnv) error {
 func divergenceLine(d crm.Divergence) string {
 	const layout = "2006-01-02T15:04:05Z"
 	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", d.Kind, d.Subject, d.Owner, d.FirstSeenAt.UTC().Format(layout),
-		d.LastSeenAt.UTC().Format(layout), oneCell(d.Ours), oneCell(d.Theirs), oneCell(d.Action))
-}
-
-// oneCell keeps text of others within its cell.
-func oneCell(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, text)
+		d.LastSeenAt.UTC().Format(layout), app.OneCell(d.Ours), app.OneCell(d.Theirs), app.OneCell(d.Action))
 }
 
 // explained tells a problem with what is wrong in each place.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -181,4 +183,14 @@ func Table[T any](w io.Writer, head string, rows []T, line func(T) string) error
 		fmt.Fprintln(out, line(row))
 	}
 	return out.Flush()
+}
+
+// OneCell keeps text that came from elsewhere within its cell of a Table.
+func OneCell(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)
 }

@@ -30,3 +30,13 @@ func TestTheLongestRetryCountsReconciliationAsItIsSet(t *testing.T) {
 		t.Errorf("%s with 72h instead of 48h, %s before", longer, usual)
 	}
 }
+
+func TestMistakesOfTheERPsReconciliationNameTheirVariable(t *testing.T) {
+	t.Parallel()
+	err := ERPConfig{Reconcile: ERPReconcile{Interval: 1, Overlap: -1}}.Check()
+	for _, variable := range []string{"ERP_RECONCILE_INTERVAL", "ERP_RECONCILE_OVERLAP"} {
+		if err == nil || strings.Count("\n"+err.Error(), "\n"+variable+": ") != 1 {
+			t.Errorf("%s is not told once in:\n%v", variable, err)
+		}
+	}
+}

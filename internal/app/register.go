@@ -52,14 +52,15 @@ func (c RegisterConfig) check() error {
 
 // registering is the part of the ERP that works on registrations, put together.
 type registering struct {
-	queue     *jobs.ERPInserter
-	metrics   *jobs.ERPMetrics
-	registrar *invoice.Registrar
-	purge     purge
-	worker    *jobs.Client  // nil: this process works on none
-	pool      *pgxpool.Pool // the queue's own
-	shutdown  time.Duration
-	log       *slog.Logger
+	queue          *jobs.ERPInserter
+	metrics        *jobs.ERPMetrics
+	registrar      *invoice.Registrar
+	purge          purge
+	reconciliation reconciliation
+	worker         *jobs.Client  // nil: this process works on none
+	pool           *pgxpool.Pool // the queue's own
+	shutdown       time.Duration
+	log            *slog.Logger
 }
 
 // newRegistering makes the parts, and fails on targets that can't be served. The working client comes last.
@@ -73,6 +74,7 @@ func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, log 
 		Kinds: kinds, Credential: credential, Worker: workerName(), TotalTime: c.TotalTime, HeldTime: c.HeldTime,
 		BackOff: c.BackOff, Logger: log, Observer: r.metrics,
 	})
+	r.reconciliation = newERPReconciliation(cfg.Reconcile, r.registrar, log)
 	if r.queue, err = jobs.NewERPInserter(pool, r.registrar.LongestAttempt(), log); err != nil || c.Disabled {
 		return r, err
 	}
@@ -91,6 +93,7 @@ func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, log 
 		Registrar: r.registrar, Inserter: r.queue, Metrics: r.metrics, Logger: log,
 	}, jobs.Config{
 		Workers: c.workers(), SweepInterval: c.sweepInterval(), SoftStopTimeout: shareOfShutdown(cfg.ShutdownTimeout), Purge: r.purge.job,
+		Reconcile: r.reconciliation.job,
 	})
 	if err != nil {
 		closePool(r.pool, log)

@@ -12,6 +12,12 @@ import (
 	"invoicebridge/internal/erpapi"
 )
 
+// maxQuestions by key are asked before the run's state is committed: each takes its time, and a process has only so much
+// before it makes room.
+const maxQuestions = 20
+
+func (run *reconcileRun) questions() int32 { return int32(min(run.opts.Batch, maxQuestions)) }
+
 // compareInvoices holds one page of the ERP's invoices against the operations.
 func (run *reconcileRun) compareInvoices(ctx context.Context, b *reconcileBatch) (position, error) {
 	listing, err := run.listWhole(ctx, erpapi.InvoiceQuery{
@@ -106,12 +112,16 @@ func (run *reconcileRun) compareOperations(ctx context.Context, b *reconcileBatc
 	if err != nil {
 		return position{}, fmt.Errorf("list operations: %w", err)
 	}
-	for _, row := range rows {
+	questions := 0
+	for i, row := range rows {
 		if row.Matched || OperationStatus(row.Status) != StatusSucceeded {
 			continue
 		}
 		if _, err := run.compareKey(ctx, b, row.Key); err != nil {
 			return position{}, err
+		}
+		if questions++; questions == maxQuestions && i < len(rows)-1 {
+			return position{phaseOperations, encodeCursor(row.CreatedAt, row.ID)}, nil
 		}
 	}
 	if len(rows) < run.opts.Batch {
@@ -131,7 +141,7 @@ func (run *reconcileRun) compareOpen(ctx context.Context, b *reconcileBatch) (po
 	} else if err := after.UnmarshalText([]byte(run.at.cursor)); err != nil {
 		return position{}, fmt.Errorf("the run's cursor: %w", err)
 	}
-	rows, err := crmdb.New(run.pool).ReconciliationListOpen(ctx, run.tenant, after, int32(run.opts.Batch))
+	rows, err := crmdb.New(run.pool).ReconciliationListOpen(ctx, run.tenant, after, run.questions())
 	if err != nil {
 		return position{}, fmt.Errorf("list open operations: %w", err)
 	}
@@ -140,7 +150,7 @@ func (run *reconcileRun) compareOpen(ctx context.Context, b *reconcileBatch) (po
 			return position{}, err
 		}
 	}
-	if len(rows) < run.opts.Batch {
+	if len(rows) < int(run.questions()) {
 		return position{phaseKnown, "0"}, nil
 	}
 	return position{phaseOpen, rows[len(rows)-1].ID.String()}, nil
@@ -174,7 +184,7 @@ func (run *reconcileRun) compareKnown(ctx context.Context, b *reconcileBatch) (p
 		kinds = append(kinds, string(kind))
 	}
 	rows, err := crmdb.New(run.pool).DivergenceListUnseen(ctx, crmdb.DivergenceListUnseenParams{
-		TenantID: run.tenant, SeenBefore: run.startedAt, AfterID: after, Kinds: kinds, MaxItems: int32(run.opts.Batch),
+		TenantID: run.tenant, SeenBefore: run.startedAt, AfterID: after, Kinds: kinds, MaxItems: run.questions(),
 	})
 	if err != nil {
 		return position{}, fmt.Errorf("list open divergences: %w", err)
@@ -194,7 +204,7 @@ func (run *reconcileRun) compareKnown(ctx context.Context, b *reconcileBatch) (p
 			b.looked = append(b.looked, row.ID)
 		}
 	}
-	if len(rows) < run.opts.Batch {
+	if len(rows) < int(run.questions()) {
 		return position{phaseDone, ""}, nil
 	}
 	return position{phaseKnown, strconv.FormatInt(rows[len(rows)-1].ID, 10)}, nil

@@ -175,3 +175,23 @@ func TestABadRowDoesNotStopTheOthers(t *testing.T) {
 		t.Errorf("second report is %+v: %v", report, s.divergences(false))
 	}
 }
+
+func TestManyOperationsWithoutAnInvoiceAreAskedForInParts(t *testing.T) {
+	s := setupBothSides(t)
+	keys := s.invoiced(numbered("SO", 45)...)
+	var want []string
+	for _, key := range keys {
+		want = append(want, "missing_in_erp "+key)
+	}
+	s.plant(s.erp, "DELETE FROM invoices")
+	books := &meddledBooks{Books: s.client}
+	report, err := crm.NewReconciler(s.crm, books, s.opts).Run(t.Context(), deliverTenant, time.Time{})
+	if err != nil || report.Compared != 45 || len(books.asked) != 45 {
+		t.Errorf("report is %+v, %v; %d questions", report, err, len(books.asked))
+	}
+	s.finds(want...)
+	if second := s.reconciles(); second.Found != 0 {
+		t.Errorf("second report is %+v", second)
+	}
+	s.finds(want...)
+}

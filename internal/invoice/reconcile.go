@@ -19,8 +19,9 @@ const (
 	// DefaultReconcileOverlap is how far a run looks back behind the end of the one before: for what a target takes back,
 	// or shows late.
 	DefaultReconcileOverlap = 24 * time.Hour
-	// DefaultReconcileBatch is how many registrations are asked for before the run's state is committed.
-	DefaultReconcileBatch = 50
+	// DefaultReconcileBatch is how many registrations are asked for before the run's state is committed. Each takes as long
+	// as its target likes, and a process has only so much time before it makes room.
+	DefaultReconcileBatch = 4
 )
 
 // ReconcileScope names the comparison of the ERP with its targets in the table of runs.
@@ -56,6 +57,11 @@ func NewReconciler(registrar *Registrar, opts ReconcilerOptions) *Reconciler {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Reconciler{pool: registrar.pool, registrar: registrar, opts: opts}
+}
+
+// LongestBatch is the longest that a run takes between two states that are committed.
+func (r *Reconciler) LongestBatch() time.Duration {
+	return time.Duration(r.opts.Batch) * r.registrar.LongestAttempt()
 }
 
 // Reconciliation is what a run did.

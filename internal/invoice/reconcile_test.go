@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"invoicebridge/internal/invoice"
+	"invoicebridge/internal/problem"
 	"invoicebridge/internal/target"
 	"invoicebridge/internal/target/einvoice"
 	"invoicebridge/internal/target/ledger"
@@ -273,5 +274,38 @@ func TestATargetRunThatWasCutOffGoesOn(t *testing.T) {
 	}
 	if n := b.count("reconciliation_runs"); n != 1 {
 		t.Errorf("%d runs", n)
+	}
+}
+
+func TestDivergencesAtTargetsAreListedNewestFirst(t *testing.T) {
+	b := setupRegister(t, einvoice.Kind, locatable)
+	b.exec("INSERT INTO tenants (id, name) VALUES ('other', 'Other')")
+	b.exec(`INSERT INTO divergences (tenant_id, kind, owner, subject, first_seen_at, resolved_at) VALUES
+		('acme', 'registered_twice', 'target', 'a', now() - interval '2 hours', NULL), ('acme', 'held_too_long', 'target', 'b', now(), NULL),
+		('acme', 'held_too_long', 'target', 'c', now() - interval '1 hour', now()), ('other', 'held_too_long', 'target', 'd', now(), NULL)`)
+	for _, c := range []struct {
+		kind     string
+		resolved *bool
+		limit    int
+		want     string
+	}{
+		{"", nil, 0, "b c a"}, {"", new(false), 0, "b a"}, {"held_too_long", new(true), 0, "c"}, {"", nil, 1, "b"},
+	} {
+		list, err := b.service.ListDivergences(t.Context(), regTenant, c.kind, c.resolved, c.limit)
+		var subjects []string
+		for _, d := range list {
+			subjects = append(subjects, d.Subject)
+		}
+		if got := strings.Join(subjects, " "); err != nil || got != c.want {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+	}
+	for _, wrong := range []struct {
+		kind  string
+		limit int
+	}{{"nonsense", 0}, {"", -1}, {"", 201}} {
+		if _, err := b.service.ListDivergences(t.Context(), regTenant, wrong.kind, nil, wrong.limit); !problem.Is(err, problem.MalformedRequest) {
+			t.Errorf("%+v: %v", wrong, err)
+		}
 	}
 }
