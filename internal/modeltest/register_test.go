@@ -1,6 +1,8 @@
 package modeltest
 
 import (
+	"flag"
+	"os"
 	"testing"
 	"time"
 
@@ -9,10 +11,29 @@ import (
 	"invoicebridge/internal/testdb"
 )
 
+// shortSequences: what goes wrong, goes wrong in a few steps. More sequences find more than longer ones.
+const shortSequences = "12"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.steps" })
+	if !given {
+		if err := flag.Set("rapid.steps", shortSequences); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
 func TestWhateverHappensAnInvoiceIsRegisteredOnceOrIsUnknownAndShown(t *testing.T) {
 	t.Parallel()
 	pool := testdb.ERP(t)
+	sequences := 0
 	rapid.Check(t, func(rt *rapid.T) {
+		if sequences++; sequences%100 == 0 {
+			tidy(rt, pool)
+		}
 		w := newWorld(t, rt, pool)
 		defer w.leave(rt)
 		w.issue(rt)
