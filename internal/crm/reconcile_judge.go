@@ -71,12 +71,13 @@ const (
 	actionNone   = "nothing to do: the order is not missing, and no task was made"
 )
 
-// judge compares an operation with the invoice that the ERP has under its key, or else under its business claim.
-func (b *reconcileBatch) judge(op booked, inv *erpapi.Invoice, issued IssuedInvoice) {
+// judge compares an operation with the invoice that the ERP has under its key, or else under its business claim. It says
+// whether it could: with an attempt running, or the first to come, nothing is said, as that learns of the invoice itself.
+func (b *reconcileBatch) judge(op booked, inv *erpapi.Invoice, issued IssuedInvoice) (decided bool) {
 	b.matched = append(b.matched, op.id)
 	open := op.status == StatusPending || op.status == StatusUnknown || op.status == StatusProcessing
 	if op.leased || open && op.attempt == 0 {
-		return // an attempt is running, or the first is to come: it learns of the invoice itself
+		return false
 	}
 	differences := contentDifferences(op.request, inv)
 	switch {
@@ -100,6 +101,7 @@ func (b *reconcileBatch) judge(op booked, inv *erpapi.Invoice, issued IssuedInvo
 		f.ours, f.theirs, f.action = d.ours, d.theirs+" in "+toldInvoice(inv), actionCredit
 		b.add(f)
 	}
+	return true
 }
 
 // settle takes the ERP's word for an operation whose own attempts could not say what became of it.

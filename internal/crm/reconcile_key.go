@@ -31,9 +31,10 @@ func (run *reconcileRun) answered(ctx context.Context, b *reconcileBatch, subjec
 	return false, nil
 }
 
-// compareKey asks the ERP about one key and compares what it says with the operation, if there is one.
-func (run *reconcileRun) compareKey(ctx context.Context, b *reconcileBatch, key string) (asked bool, err error) {
-	return run.answered(ctx, b, key, func() error {
+// compareKey asks the ERP about one key and compares what it says with the operation, if there is one. decided says whether
+// what was found, or that nothing was, is the whole truth for now.
+func (run *reconcileRun) compareKey(ctx context.Context, b *reconcileBatch, key string) (decided bool, err error) {
+	asked, err := run.answered(ctx, b, key, func() error {
 		before, err := run.operation(ctx, key)
 		if err != nil {
 			return err
@@ -43,14 +44,17 @@ func (run *reconcileRun) compareKey(ctx context.Context, b *reconcileBatch, key 
 			return err
 		}
 		if len(items) > 0 {
-			return run.judgeItems(ctx, b, items)
+			decided, err = run.judgeItems(ctx, b, items)
+			return err
 		}
 		b.compared++
-		if before == nil {
-			return nil // known to neither side
+		decided = true
+		if before != nil {
+			decided, err = run.absent(ctx, b, before)
 		}
-		return run.absent(ctx, b, before)
+		return err
 	})
+	return asked && decided, err
 }
 
 // quietOperation is an operation with what decides whether the ERP's "not found" may be believed.
@@ -77,41 +81,42 @@ func (run *reconcileRun) operation(ctx context.Context, key string) (*quietOpera
 
 // absent judges an operation whose key the ERP does not know. Its state was read before the question: what has moved on
 // since was not what the ERP was asked about.
-func (run *reconcileRun) absent(ctx context.Context, b *reconcileBatch, op *quietOperation) error {
+func (run *reconcileRun) absent(ctx context.Context, b *reconcileBatch, op *quietOperation) (decided bool, err error) {
 	if op.leased || !op.live {
-		return nil
+		return !op.leased, nil
 	}
-	found, err := run.judgeClaim(ctx, b, op.booked)
+	found, decided, err := run.judgeClaim(ctx, b, op.booked)
 	if err != nil || found {
-		return err
+		return decided, err
 	}
 	f := op.finding(DivergenceMissingInERP, ownerERP)
 	f.ours, f.theirs = op.told(), "no invoice of this key or business claim"
 	switch {
 	case op.status == StatusSucceeded:
 		f.action = actionLook
-	case !op.quiet || op.status != StatusUnknown && op.status != StatusProcessing:
-		return nil // the request may still be at work there; or it is known here that nothing came of it
+	case op.status != StatusUnknown && op.status != StatusProcessing:
+		return true, nil // it is known here that nothing came of it
+	case !op.quiet:
+		return false, nil // the request may still be at work there
 	case op.flagged:
 		f.action = actionReplay
 	default:
 		f.action = actionResend
 	}
 	b.add(f)
-	return nil
+	return true, nil
 }
 
 // judgeClaim compares the operation with the invoice that has its claim under another key, if there is one.
-func (run *reconcileRun) judgeClaim(ctx context.Context, b *reconcileBatch, op booked) (found bool, err error) {
+func (run *reconcileRun) judgeClaim(ctx context.Context, b *reconcileBatch, op booked) (found, decided bool, err error) {
 	items, err := run.listAll(ctx, erpapi.InvoiceQuery{Source: op.order.source, Order: op.order.order, Role: op.claim.role})
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	for _, item := range items {
 		if issued, ok := readable(item.Invoice); ok && item.Invoice.Sequence == op.claim.sequence {
-			b.judge(op, item.Invoice, *issued)
-			return true, nil
+			return true, b.judge(op, item.Invoice, *issued), nil
 		}
 	}
-	return false, nil
+	return false, false, nil
 }

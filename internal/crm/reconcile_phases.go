@@ -24,12 +24,13 @@ func (run *reconcileRun) compareInvoices(ctx context.Context, b *reconcileBatch)
 		CreatedFrom: run.from, CreatedTo: run.to, Limit: run.opts.Batch, Cursor: run.at.cursor,
 	})
 	if err != nil {
-		if run.at.cursor != "" && listing.Exchange.Status == http.StatusBadRequest {
+		if run.at.cursor != "" && listing.Exchange.Status == http.StatusBadRequest && !run.restarted {
+			run.restarted = true
 			return position{phase: phaseInvoices}, nil // a cursor of an older ERP: from the top
 		}
 		return position{}, err
 	}
-	if err := run.judgeItems(ctx, b, listing.Items); err != nil {
+	if _, err := run.judgeItems(ctx, b, listing.Items); err != nil {
 		return position{}, err
 	}
 	if listing.Next == "" {
@@ -38,8 +39,9 @@ func (run *reconcileRun) compareInvoices(ctx context.Context, b *reconcileBatch)
 	return position{phaseInvoices, listing.Next}, nil
 }
 
-// judgeItems compares invoices with the operations of their keys and claims.
-func (run *reconcileRun) judgeItems(ctx context.Context, b *reconcileBatch, items []erpapi.ListedInvoice) error {
+// judgeItems compares invoices with the operations of their keys and claims. decided says whether all could be compared.
+func (run *reconcileRun) judgeItems(ctx context.Context, b *reconcileBatch, items []erpapi.ListedInvoice) (decided bool, err error) {
+	decided = true
 	var invoices []*erpapi.Invoice
 	var issued []IssuedInvoice
 	var credits []orderID
@@ -49,6 +51,7 @@ func (run *reconcileRun) judgeItems(ctx context.Context, b *reconcileBatch, item
 		is, ok := readable(inv)
 		if !ok {
 			b.unreadable(item)
+			decided = false
 			continue
 		}
 		arg.Positions, arg.Keys = append(arg.Positions, int32(len(invoices))), append(arg.Keys, inv.OperationKey)
@@ -62,11 +65,11 @@ func (run *reconcileRun) judgeItems(ctx context.Context, b *reconcileBatch, item
 	b.compared += int64(len(items))
 	known, err := run.compareCredits(ctx, b, credits)
 	if err != nil || len(invoices) == 0 {
-		return err
+		return decided, err
 	}
 	rows, err := crmdb.New(run.pool).ReconciliationListOperations(ctx, arg)
 	if err != nil {
-		return fmt.Errorf("look operations up: %w", err)
+		return false, fmt.Errorf("look operations up: %w", err)
 	}
 	// By its key an operation knows its invoice; only where there is none does the claim decide.
 	partner := make([]*booked, len(invoices))
@@ -78,14 +81,14 @@ func (run *reconcileRun) judgeItems(ctx context.Context, b *reconcileBatch, item
 	for i, inv := range invoices {
 		switch {
 		case partner[i] != nil:
-			b.judge(*partner[i], inv, issued[i])
+			decided = b.judge(*partner[i], inv, issued[i]) && decided
 		case inv.Role == erpapi.RoleCreditNote && known[orderID{inv.Source, inv.Order}]:
 			// told with its order: credited
 		default:
 			b.unknownHere(inv)
 		}
 	}
-	return nil
+	return decided, nil
 }
 
 // readable says whether an item can be compared: without id, number and key it can't.

@@ -36,7 +36,8 @@ type reconcileRun struct {
 	startedAt time.Time // by the database's clock
 	at        position
 	report    Reconciliation
-	silent    int // questions in a row that the ERP did not answer
+	silent    int  // questions in a row that the ERP did not answer
+	restarted bool // from the top of the ERP's list, as it did not know its cursor any more
 	log       *slog.Logger
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"invoicebridge/internal/crm"
+	"invoicebridge/internal/crmdb"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/problem"
 )
@@ -334,5 +335,60 @@ func TestStandingTellsWhatIsOpenAndTheAgeOfTheNewestRun(t *testing.T) {
 	standing, err = s.reconciler().Standing(t.Context())
 	if err != nil || !standing.Ran || standing.Age < time.Hour || standing.Open[crm.DivergenceMissingInCRM] != 1 || standing.Open[crm.DivergenceMissingInERP] != 0 {
 		t.Errorf("standing is %+v, %v", standing, err)
+	}
+}
+
+// What can't be compared right now is not taken for gone.
+func TestADivergenceThatCannotBeLookedAtStaysOpen(t *testing.T) {
+	s := setupBothSides(t)
+	k := s.invoiced("SO-running", "SO-broken", "SO-recent")
+	s.unlearn(k[0])
+	s.rewrite(k[0], `"quantity":"2"`, `"quantity":"3"`)
+	s.rewrite(k[1], `"quantity":"2"`, `"quantity":"3"`)
+	s.unlearn(k[2])
+	s.forgetInvoice(k[2])
+	s.opts.Settle = time.Nanosecond
+	s.reconciles()
+	s.finds("amount_differs "+k[0], "amount_differs "+k[1], "missing_in_erp "+k[2])
+	s.plant(s.crm, "UPDATE operations SET status = 'processing', next_attempt_at = NULL, lease_until = now() + interval '1 minute' WHERE key = $1", k[0])
+	s.rewrite(k[1], `"sequence":1`, `"sequence":"one"`)
+	s.opts.Settle = time.Hour
+	s.reconciles()
+	s.finds("amount_differs "+k[0], "amount_differs "+k[1], "missing_in_erp "+k[2], "status_differs "+k[1])
+}
+
+// DESIGN 4.8: what has moved on since it was compared is left to who moved it.
+func TestSettlingIsGuardedByTheAttempt(t *testing.T) {
+	s := setupBothSides(t)
+	key := s.invoiced("SO-1")[0]
+	number, invoiceID := "INV-X", s.id(key)
+	settle := func(attempt int32) int64 {
+		t.Helper()
+		n, err := crmdb.New(s.crm).ReconciliationSettle(t.Context(), crmdb.ReconciliationSettleParams{
+			ID: s.id(key), Attempt: attempt, InvoiceID: &invoiceID, InvoiceNumber: &number,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if settle(1) != 0 {
+		t.Error("a succeeded operation was settled")
+	}
+	s.plant(s.crm, `UPDATE operations SET status = 'processing', attempt = 2, finished_at = NULL, invoice_id = NULL, invoice_number = NULL,
+	                lease_until = now() + interval '1 minute'`)
+	if settle(2) != 0 {
+		t.Error("an operation was settled while its attempt may be running")
+	}
+	s.plant(s.crm, "UPDATE operations SET lease_until = now() - interval '1 minute'")
+	if settle(1) != 0 {
+		t.Error("an operation was settled whose attempt is a newer one")
+	}
+	s.plant(s.crm, "INSERT INTO attempts (operation_id, number, worker) SELECT id, 2, 'dead' FROM operations")
+	if settle(2) != 1 || s.count(s.crm, "attempts WHERE number = 2 AND outcome = 'overtaken'") != 1 {
+		t.Error("a dead attempt's operation is not settled, or its attempt is not told to be overtaken")
+	}
+	if settle(2) != 0 {
+		t.Error("it was settled twice")
 	}
 }

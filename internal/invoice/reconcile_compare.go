@@ -85,7 +85,10 @@ func (run *targetRun) compare(ctx context.Context, b *targetBatch, id uuid.UUID)
 		b.unanswered++
 		return false, nil
 	case status == RegistrationUnknown && c.row.Known == "":
-		answered, err = run.settle(ctx, b, c)
+		var busy bool
+		if answered, busy, err = run.settle(ctx, b, c); busy {
+			return false, nil
+		}
 	default: // of what is begun the registrar sends the rest by itself: here it is only asked about
 		answered = run.look(ctx, b, c)
 	}
@@ -102,14 +105,15 @@ func (run *targetRun) compare(ctx context.Context, b *targetBatch, id uuid.UUID)
 	return false, nil
 }
 
-// settle asks by an attempt: what it learns changes the registration under the guard of every attempt.
-func (run *targetRun) settle(ctx context.Context, b *targetBatch, c *comparison) (answered bool, err error) {
+// settle asks by an attempt: what it learns changes the registration under the guard of every attempt. busy: somebody else
+// has the registration, and will learn the same.
+func (run *targetRun) settle(ctx context.Context, b *targetBatch, c *comparison) (answered, busy bool, err error) {
 	a, err := run.registrar.ask(ctx, c.id, c.row)
 	if err != nil {
-		return false, fmt.Errorf("ask about registration %s: %w", c.id, err)
+		return false, false, fmt.Errorf("ask about registration %s: %w", c.id, err)
 	}
 	if a == nil {
-		return true, nil // somebody else is asking: it will be told
+		return false, true, nil
 	}
 	v := &a.verdict
 	theirs := string(v.Outcome) + ": " + run.registrar.keepable(a, v.Detail)
@@ -128,12 +132,12 @@ func (run *targetRun) settle(ctx context.Context, b *targetBatch, c *comparison)
 		run.held(b, c, theirs)
 	case outcomeAbsent: // the registrar's rules say what that proves
 	default:
-		return false, nil
+		return false, false, nil
 	}
 	if v.Reason == ReasonDuplicate {
 		b.add(c.finding(DivergenceRegisteredTwice, ownerTarget, theirs, actionAsk))
 	}
-	return true, nil
+	return true, false, nil
 }
 
 // What is done about what is not settled by itself.
