@@ -1,3 +1,3 @@
-// Package processtest holds no product code. Its tests build the two programs and run them as processes: several
+// Package processtest holds no product code. Its tests build the programs and run them as processes: several
 // replicas on one database, killed with SIGKILL between the commits, with answers lost in between.
 package processtest

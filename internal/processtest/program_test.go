@@ -31,7 +31,7 @@ var binaries = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	build := exec.CommandContext(context.Background(), "go", "build", "-o", dir, "./cmd/erp-api", "./cmd/crm-worker")
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", dir, "./cmd/erp-api", "./cmd/crm-worker", "./cmd/targetsim")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the programs: %w\n%s", err, out)
