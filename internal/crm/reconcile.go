@@ -21,8 +21,8 @@ const (
 	// time from an operation's making to its invoice: the total time of its attempts, and a day for what people do.
 	DefaultReconcileOverlap = 48 * time.Hour
 	// DefaultReconcileSettle is how long after an attempt's end its request may still be at work at the ERP. Before
-	// that, the ERP's "not found" proves nothing.
-	DefaultReconcileSettle = 15 * time.Minute
+	// that, the ERP's "not found" proves nothing. It covers the longest settings of the ERP's request and shutdown times.
+	DefaultReconcileSettle = 30 * time.Minute
 	// DefaultReconcileBatch is how many invoices, or operations, are compared before the run's state is committed. It
 	// is the longest page that the ERP gives.
 	DefaultReconcileBatch = 200
