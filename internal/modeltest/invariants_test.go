@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -97,6 +98,8 @@ func (w *world) broken(s standing) string {
 		return fmt.Sprintf("the target has registered it %d times", effects)
 	case s.Status == "succeeded" && effects != 1 && !w.comesLate(s):
 		return fmt.Sprintf("it has succeeded, and the target has %d of it", effects)
+	case s.Status == "succeeded" && effects == 1 && !w.names(s):
+		return "the reference that is kept is not the target's"
 	case s.Status == "failed" && s.Reason != "foreign_invoice" && effects != 0:
 		return "it has failed, and the target has it"
 	case s.Status == "pending" && effects != 0:
@@ -112,6 +115,12 @@ func (w *world) broken(s standing) string {
 	default:
 		return w.brokenRequests(s)
 	}
+}
+
+// names says whether the reference is that of the one effect; the simulator numbers both alike.
+func (w *world) names(s standing) bool {
+	id := w.sim.Effects(s.Key).Items[0].IDs[0]
+	return strings.TrimPrefix(s.Reference, "REG-") == strings.TrimPrefix(id, w.promise.kind+"-")
 }
 
 // comesLate: the target has taken it, and it takes effect later. Asked in between, it may say already that it has it.

@@ -44,7 +44,7 @@ func lookings() []targetsim.Fault {
 // pauses end just before and after the moments at which something changes.
 func pauses() []time.Duration {
 	return []time.Duration{
-		time.Second, lease + time.Second, late - time.Minute, settle + 30*time.Second, held, window - 2*time.Hour, window,
+		time.Second, lease + time.Second, late - time.Minute, settle + 30*time.Second, held, window - 2*time.Hour, window - 20*time.Second,
 	}
 }
 
