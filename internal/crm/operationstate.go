@@ -25,6 +25,7 @@ type operationState struct {
 	claim       claim
 	status      OperationStatus
 	attempt     int32
+	nothingLeft bool // none of its attempts reached the ERP; known only where it was locked
 	reason      Reason
 	requestHash hash
 	request     []byte // only where this call brought it
@@ -38,9 +39,14 @@ type operationState struct {
 	changedVersionOnDB int64
 }
 
-// unsent says whether no attempt has begun, so that the request may still change. It holds until the commit: the
-// row is locked.
-func (op *operationState) unsent() bool { return op.status == StatusPending && op.attempt == 0 }
+// unsent says whether nothing of it has left this side: no attempt has begun, or none of them got as far as a
+// connection. It holds until the commit: the row is locked.
+func (op *operationState) unsent() bool {
+	return op.status == StatusPending && (op.attempt == 0 || op.nothingLeft)
+}
+
+// untried says whether no attempt has begun, so that the request may still change under its key.
+func (op *operationState) untried() bool { return op.status == StatusPending && op.attempt == 0 }
 
 // provenNotApplied says whether the ERP read the request and refused it. Nothing came of it, so a newer version of
 // the order may try again, as a new operation. Other failures (a conflict, a wrong configuration) are not for a

@@ -152,6 +152,7 @@ func (c *submitTx) lockRevised(ctx context.Context, key string, in *incoming) (*
 	}
 	for _, row := range rows {
 		op.status, op.attempt, op.reason = OperationStatus(row.Status), row.Attempt, Reason(row.Reason)
+		op.nothingLeft = row.NothingLeft
 	}
 	return st, op, nil
 }

@@ -107,6 +107,64 @@ func TestCancelledOrderCancelsWhatWasNotSent(t *testing.T) {
 	s.counts(1, 1, 3)
 }
 
+// tried lets an attempt begin and end without having reached the ERP, or with another outcome.
+func (s *submitSetup) tried(key, outcome string) {
+	s.t.Helper()
+	send(s.t, s.pool, key)
+	s.exec(`INSERT INTO attempts (operation_id, number, worker, outcome, finished_at)
+		SELECT id, attempt, 'test', $2, now() FROM operations WHERE key = $1`, key, outcome)
+	s.exec("UPDATE operations SET status = 'pending', lease_until = NULL, next_attempt_at = now() WHERE key = $1", key)
+}
+
+// I3: the ERP could not be reached, so nothing has left, however often it was tried.
+func TestCancelledOrderCancelsWhatNeverReachedTheERP(t *testing.T) {
+	s := setupSubmit(t)
+	key := s.takes(anOrder("SO-1", "10.00"), OutcomeCreated).Operations[0].Key
+	s.tried(key, "not_sent")
+	s.tried(key, "not_sent")
+	s.takes(anOrder("SO-1", "10.00").cancelled(), OutcomeCancelled)
+	if s.count("operations WHERE status = 'cancelled' AND key = $1", key) != 1 {
+		t.Error("the operation goes on")
+	}
+	s.counts(1, 0, 1)
+}
+
+func TestChangeOfWhatNeverReachedTheERPIsANewOperation(t *testing.T) {
+	s := setupSubmit(t)
+	key := s.takes(anOrder("SO-1", "10.00"), OutcomeCreated).Operations[0].Key
+	s.tried(key, "not_sent")
+	sub := s.takes(anOrder("SO-1", "11.00"), OutcomeChanged)
+	if len(sub.Operations) != 1 || sub.Operations[0].Key == key {
+		t.Fatalf("operations are %+v", sub.Operations)
+	}
+	if got := s.request(sub.Operations[0].Key).Lines[0].UnitPrice.String(); got != "11" {
+		t.Errorf("price is %s", got)
+	}
+	if got := s.request(key).Lines[0].UnitPrice.String(); got != "10" {
+		t.Errorf("what was tried became a request with the price %s", got)
+	}
+	s.counts(1, 1, 2)
+}
+
+// What was told to wait has reached somebody, and a trigger holds everybody to that.
+func TestWhatMayHaveLeftIsNotCancelled(t *testing.T) {
+	for _, outcome := range []string{"wait", "not_authorised", "lost"} {
+		t.Run(outcome, func(t *testing.T) {
+			s := setupSubmit(t)
+			key := s.takes(anOrder("SO-1", "10.00"), OutcomeCreated).Operations[0].Key
+			s.tried(key, "not_sent")
+			s.tried(key, outcome)
+			s.takes(anOrder("SO-1", "10.00").cancelled(), OutcomeChangedAfterDelivery)
+			_, err := s.pool.Exec(t.Context(), `UPDATE operations SET status = 'cancelled', finished_at = now(),
+				next_attempt_at = NULL WHERE key = $1`, key)
+			if err == nil {
+				t.Error("the database lets it be cancelled")
+			}
+			s.counts(1, 1, 1)
+		})
+	}
+}
+
 func TestCancelledOrderReportsWhatWasSent(t *testing.T) {
 	s := setupSubmit(t)
 	sub := s.takes(anOrder("SO-1", "10.00").inParts(1), OutcomeCreated)

@@ -181,6 +181,7 @@ func (c *submitTx) lockOperations(ctx context.Context) error {
 	for _, row := range rows {
 		op := byID[row.ID]
 		op.status, op.attempt, op.reason = OperationStatus(row.Status), row.Attempt, Reason(row.Reason)
+		op.nothingLeft = row.NothingLeft
 	}
 	return nil
 }

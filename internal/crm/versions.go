@@ -136,8 +136,11 @@ func (st *orderState) want(in *incoming) (differ []*operationState) {
 			st.add(w, nil)
 		case op.requestHash == w.hash:
 			op.setChangedAfterDelivery(0)
-		case op.unsent():
+		case op.untried():
 			op.revise(w, st.version)
+		case op.unsent(): // a request that was tried never changes, so another intention takes its place
+			st.cancel(op)
+			st.add(w, nil)
 		case op.provenNotApplied():
 			st.supersede(op, w)
 		default:

@@ -15,9 +15,11 @@ import (
 const operationCancelUnsent = `-- name: OperationCancelUnsent :execrows
 UPDATE operations
 SET status = 'cancelled', finished_at = now(), next_attempt_at = NULL, reason = 'cancelled', detail = $1
-WHERE id = ANY ($2::uuid[]) AND attempt = 0 AND status = 'pending'
+WHERE id = ANY ($2::uuid[]) AND status = 'pending'
+  AND attempt = (SELECT count(*) FROM attempts AS a WHERE a.operation_id = operations.id AND a.outcome = 'not_sent')
 `
 
+// Of which nothing has left; the trigger refuses the others, too.
 func (q *Queries) OperationCancelUnsent(ctx context.Context, detail string, ids []uuid.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, operationCancelUnsent, detail, ids)
 	if err != nil {
@@ -381,7 +383,9 @@ func (q *Queries) OperationListPage(ctx context.Context, arg OperationListPagePa
 }
 
 const operationLock = `-- name: OperationLock :many
-SELECT id, status, attempt, reason
+SELECT id, status, attempt, reason,
+       (attempt = (SELECT count(*) FROM attempts AS a WHERE a.operation_id = operations.id AND a.outcome = 'not_sent'))::boolean
+           AS nothing_left
 FROM operations
 WHERE id = ANY ($1::uuid[])
 ORDER BY id
@@ -389,14 +393,16 @@ FOR NO KEY UPDATE
 `
 
 type OperationLockRow struct {
-	ID      uuid.UUID
-	Status  string
-	Attempt int32
-	Reason  string
+	ID          uuid.UUID
+	Status      string
+	Attempt     int32
+	Reason      string
+	NothingLeft bool
 }
 
 // Against the deliverer's "attempt n is being sent": whoever has the row first decides whether the request may
-// still change.
+// still change. nothing_left: not one of its attempts reached the ERP. Where the statement had to wait for the row, it
+// has the newest attempt's number and the attempts from before; then the count falls short, and something may have left.
 func (q *Queries) OperationLock(ctx context.Context, ids []uuid.UUID) ([]OperationLockRow, error) {
 	rows, err := q.db.Query(ctx, operationLock, ids)
 	if err != nil {
@@ -411,6 +417,7 @@ func (q *Queries) OperationLock(ctx context.Context, ids []uuid.UUID) ([]Operati
 			&i.Status,
 			&i.Attempt,
 			&i.Reason,
+			&i.NothingLeft,
 		); err != nil {
 			return nil, err
 		}

@@ -22,8 +22,11 @@ CROSS JOIN LATERAL (
 
 -- name: OperationLock :many
 -- Against the deliverer's "attempt n is being sent": whoever has the row first decides whether the request may
--- still change.
-SELECT id, status, attempt, reason
+-- still change. nothing_left: not one of its attempts reached the ERP. Where the statement had to wait for the row, it
+-- has the newest attempt's number and the attempts from before; then the count falls short, and something may have left.
+SELECT id, status, attempt, reason,
+       (attempt = (SELECT count(*) FROM attempts AS a WHERE a.operation_id = operations.id AND a.outcome = 'not_sent'))::boolean
+           AS nothing_left
 FROM operations
 WHERE id = ANY (@ids::uuid[])
 ORDER BY id
@@ -39,9 +42,11 @@ FROM (SELECT unnest(@ids::uuid[])             AS id,
 WHERE p.id = n.id AND p.attempt = 0 AND p.status = 'pending';
 
 -- name: OperationCancelUnsent :execrows
+-- Of which nothing has left; the trigger refuses the others, too.
 UPDATE operations
 SET status = 'cancelled', finished_at = now(), next_attempt_at = NULL, reason = 'cancelled', detail = @detail
-WHERE id = ANY (@ids::uuid[]) AND attempt = 0 AND status = 'pending';
+WHERE id = ANY (@ids::uuid[]) AND status = 'pending'
+  AND attempt = (SELECT count(*) FROM attempts AS a WHERE a.operation_id = operations.id AND a.outcome = 'not_sent');
 
 -- name: OperationSetChangedAfterDelivery :execrows
 -- Version 0 takes the mark away: the order wants again just what was sent.
