@@ -92,7 +92,7 @@ func TestOrdersAndOperationsAreShown(t *testing.T) {
 
 func TestServeTellsEveryMistakeOfItsConfiguration(t *testing.T) {
 	t.Parallel()
-	_, err := command(t, "serve", "--listen=x", "--erp-url=erp", "--erp-token=acme")
+	_, err := command(t, "serve", "--listen=x", "--database-url=", "--erp-url=erp", "--erp-token=acme")
 	for _, variable := range []string{"CRM_LISTEN", "CRM_DATABASE_URL", "ERP_URL", "ERP_TOKENS"} {
 		if err == nil || !strings.Contains(err.Error(), variable) {
 			t.Errorf("%s is not told: %v", variable, err)
