@@ -48,14 +48,7 @@ ORDER BY i.series_number`
 
 // check holds everything to the rules that never bend (docs/architecture.md).
 func (w *world) check(rt *rapid.T) {
-	rows, err := w.pool.Query(context.Background(), standingSQL, w.tenant)
-	if err != nil {
-		rt.Fatal(err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[standing])
-	if err != nil {
-		rt.Fatal(err)
-	}
+	all := w.standings(rt)
 	w.checkBooks(rt, all)
 	for _, s := range all {
 		if broken := w.broken(s); broken != "" {
@@ -67,6 +60,28 @@ func (w *world) check(rt *rapid.T) {
 	for _, s := range all {
 		w.ids = append(w.ids, s.ID)
 	}
+}
+
+func (w *world) standings(rt *rapid.T) []standing {
+	rows, err := w.pool.Query(context.Background(), standingSQL, w.tenant)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[standing])
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return all
+}
+
+// look reads where one registration stands.
+func (w *world) look(rt *rapid.T, id uuid.UUID) standing {
+	all := w.standings(rt)
+	i := slices.IndexFunc(all, func(s standing) bool { return s.ID == id })
+	if i < 0 {
+		rt.Fatalf("registration %s is not there any more", id)
+	}
+	return all[i]
 }
 
 // checkBooks: one invoice per claim, the one that was answered; one registration each; numbers without holes.

@@ -121,23 +121,37 @@ func (w *world) attempt(rt *rapid.T, id uuid.UUID) {
 	}
 }
 
-// crashed is what a worker that dies panics with.
-type crashed struct{}
+// moment is when a worker dies, after its attempt is on record.
+type moment string
 
-// crash has a worker die after its attempt is on record: before its request leaves, after the answer came, or in the
-// transaction that would have told the outcome. Nothing of it comes later; its lease goes on.
+const (
+	never         moment = "never"
+	beforeRequest moment = "before its request"
+	afterAnswer   moment = "after the answer"
+	beforeCommit  moment = "before the commit of the outcome"
+)
+
+// crash has a worker die. Nothing of it comes later; its lease goes on.
 func (w *world) crash(rt *rapid.T) {
 	id := w.one(rt)
 	w.weather(rt, id)
+	w.die(rt, id, rapid.SampledFrom([]moment{beforeRequest, afterAnswer, beforeCommit}).Draw(rt, "dies"))
+}
+
+// crashed is what a worker that dies panics with.
+type crashed struct{}
+
+func (w *world) die(rt *rapid.T, id uuid.UUID, at moment) {
 	die := func() { panic(crashed{}) }
 	complete := func(context.Context, pgx.Tx) error { return nil }
-	switch rapid.SampledFrom([]string{"before the request", "after the answer", "before the commit"}).Draw(rt, "moment") {
-	case "before the request":
+	switch at {
+	case beforeRequest:
 		w.hooks.before = die
-	case "after the answer":
+	case afterAnswer:
 		w.hooks.after = die
-	default:
+	case beforeCommit:
 		complete = func(context.Context, pgx.Tx) error { return errConnectionLost }
+	case never:
 	}
 	defer func() {
 		w.hooks = hooks{}
@@ -158,15 +172,42 @@ func (w *world) stall(rt *rapid.T) {
 	id := w.one(rt)
 	w.weather(rt, id)
 	by := rapid.SampledFrom([]time.Duration{time.Second, lease + time.Second, longestRequest - time.Second}).Draw(rt, "by")
-	others := rapid.IntRange(0, 2).Draw(rt, "others")
-	w.hooks.before = func() {
+	others := w.drawOthers(rt)
+	w.meanwhile(rt, id, &w.hooks.before, func() {
 		w.pass(rt, by)
-		for range others {
+		others(id)
+	})
+}
+
+// drawOthers draws what other workers do: some attempts, and one more that may be going on, or have died.
+func (w *world) drawOthers(rt *rapid.T) func(uuid.UUID) {
+	attempts := rapid.IntRange(0, 2).Draw(rt, "others")
+	last := rapid.SampledFrom([]moment{never, beforeRequest, afterAnswer}).Draw(rt, "the last of them dies")
+	return func(id uuid.UUID) {
+		for range attempts {
 			w.attempt(rt, id)
 		}
+		if last != never {
+			w.die(rt, id, last)
+		}
+	}
+}
+
+// meanwhile makes an attempt during which other things happen. If they have overtaken it, it writes nothing.
+func (w *world) meanwhile(rt *rapid.T, id uuid.UUID, hook *func(), happens func()) {
+	var left standing
+	overtaken := false
+	*hook = func() {
+		number := w.look(rt, id).Attempt
+		happens()
+		left = w.look(rt, id)
+		overtaken = left.Attempt != number || left.Status != "processing"
 	}
 	w.attempt(rt, id)
 	w.hooks = hooks{}
+	if now := w.look(rt, id); overtaken && now != left {
+		rt.Fatalf("an attempt was overtaken, and wrote all the same\nbefore %+v\nafter  %+v", left, now)
+	}
 }
 
 // dawdle has a worker stop between planning its attempt and recording it, for any time. Others may go on meanwhile.
@@ -191,18 +232,14 @@ func (w *world) lateOutcome(rt *rapid.T) {
 	w.weather(rt, id)
 	by := rapid.SampledFrom(pauses()).Draw(rt, "by")
 	swept := rapid.Bool().Draw(rt, "swept")
-	others := rapid.IntRange(0, 2).Draw(rt, "others")
-	w.hooks.after = func() {
+	others := w.drawOthers(rt)
+	w.meanwhile(rt, id, &w.hooks.after, func() {
 		w.pass(rt, by)
 		if swept {
 			w.sweep(rt)
 		}
-		for range others {
-			w.attempt(rt, id)
-		}
-	}
-	w.attempt(rt, id)
-	w.hooks = hooks{}
+		others(id)
+	})
 }
 
 func (w *world) advance(rt *rapid.T) { w.pass(rt, rapid.SampledFrom(pauses()).Draw(rt, "by")) }
