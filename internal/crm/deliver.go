@@ -101,6 +101,10 @@ type Next struct {
 //
 // An error means that the database failed; the operation is then delivered by whoever comes after its lease.
 func (d *Deliverer) Deliver(ctx context.Context, operationID uuid.UUID, complete func(ctx context.Context, tx pgx.Tx) error) (Next, error) {
+	// From here on, so that no request leaves after the lease that is on record, however long this process is kept from
+	// running in between: others may have proven by then that the operation was not applied.
+	calls, cancel := context.WithTimeout(ctx, d.Lease())
+	defer cancel()
 	row, err := d.begin(ctx, operationID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return d.standing(ctx, operationID)
@@ -110,7 +114,7 @@ func (d *Deliverer) Deliver(ctx context.Context, operationID uuid.UUID, complete
 	}
 	a := d.newAttempt(row)
 	a.log.DebugContext(ctx, "attempt begins")
-	a.make(ctx, d.erp)
+	a.make(calls, d.erp)
 	return d.end(ctx, a, complete)
 }
 
