@@ -32,7 +32,7 @@ func TestWhateverHappensAnInvoiceIsRegisteredOnceOrIsUnknownAndShown(t *testing.
 	sequences := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		if sequences++; sequences%100 == 0 {
-			tidy(rt, pool)
+			tidy(rt, pool, "tenants, targets, invoices, idempotency_records, registrations, registration_attempts")
 		}
 		w := newWorld(t, rt, pool)
 		defer w.leave(rt)

@@ -1,0 +1,264 @@
+package modeltest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/shopspring/decimal"
+	"pgregory.net/rapid"
+
+	"invoicebridge/internal/crm"
+	"invoicebridge/internal/erpapi"
+	"invoicebridge/internal/erpapi/erpsim"
+	"invoicebridge/internal/problem"
+	"invoicebridge/internal/testdb"
+)
+
+func TestWhateverHappensAnOrderHasOneInvoiceThatItsOperationKnows(t *testing.T) {
+	t.Parallel()
+	pool := testdb.CRM(t)
+	sequences := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		if sequences++; sequences%100 == 0 {
+			tidy(rt, pool, "tenants, orders, operations, attempts, inbox_messages")
+		}
+		b := newBridge(rt, pool)
+		defer b.leave(rt)
+		b.submit(rt)
+		rt.Repeat(map[string]func(*rapid.T){
+			"submit": b.submit, "deliver": b.deliver, "deliver again": b.deliver, "crash": b.crash, "stall": b.stall,
+			"advance": b.advance, "late commit": b.commitLate, "replay": b.replay, "sweep": b.sweep, "": b.check,
+		})
+		b.settle(rt)
+	})
+}
+
+// bridge is one sequence's: a tenant of the CRM side with an ERP of its own.
+type bridge struct {
+	pool      *pgxpool.Pool
+	tenant    string
+	erp       *erpsim.Server
+	service   *crm.Service
+	deliverer *crm.Deliverer
+	sweeper   *crm.Sweeper
+	hooks     hooks
+	fault     erpFault
+	late      []func() // commits of requests that nobody waits for any more
+	was       map[uuid.UUID]operation
+	ids       []uuid.UUID
+}
+
+// erpFault is what becomes of the next request at the ERP, or of its answer.
+type erpFault string
+
+const (
+	answered   erpFault = "answered"
+	lostAfter  erpFault = "answer lost"
+	lostBefore erpFault = "request lost"
+	lostLate   erpFault = "answer lost, committed later"
+	badGateway erpFault = "502 after the commit"
+	busy       erpFault = "503"
+	refused    erpFault = "refused as invalid"
+)
+
+func erpFaults() []erpFault {
+	return []erpFault{answered, lostAfter, lostBefore, lostLate, badGateway, busy, refused}
+}
+
+func newBridge(rt *rapid.T, pool *pgxpool.Pool) *bridge {
+	b := &bridge{pool: pool, tenant: "t-" + uuid.NewString(), erp: erpsim.Start(), was: map[uuid.UUID]operation{}}
+	client, err := erpapi.NewClient(erpapi.ClientConfig{BaseURL: b.erp.URL, AttemptTimeout: patience})
+	if err != nil {
+		rt.Fatal(err)
+	}
+	rt.Cleanup(func() {
+		client.CloseIdleConnections()
+		b.erp.Close()
+	})
+	b.erp.OnPost(b.meet)
+	b.service = crm.NewService(pool, noQueue{}, crm.Options{})
+	b.sweeper = crm.NewSweeper(pool, noQueue{}, crm.SweeperOptions{JobKind: "model", JobTimeout: time.Hour, Margin: time.Nanosecond})
+	b.deliverer = crm.NewDeliverer(pool, hookedERP{client, &b.hooks}, crm.DelivererOptions{
+		Token: func(string) string { return "hush" }, Worker: "model", Jitter: func() float64 { return 0 },
+		BackOff: crm.BackOff{Base: time.Nanosecond, Cap: time.Nanosecond, Slow: time.Nanosecond},
+	})
+	b.exec(rt, "INSERT INTO tenants (id, name) VALUES ($1, 'Model')", b.tenant)
+	return b
+}
+
+// meet lets a request meet its fault. It runs while Deliver waits, so nobody else touches the bridge.
+func (b *bridge) meet(c *erpsim.Call) {
+	fault := b.fault
+	b.fault = answered
+	_, issued := b.erp.Invoices()[c.Key]
+	switch {
+	case fault == lostAfter:
+		c.Commit()
+		c.Reset()
+	case fault == lostBefore:
+		c.Reset()
+	case fault == lostLate:
+		b.late = append(b.late, func() { c.Commit() })
+		c.Reset()
+	case fault == badGateway:
+		c.Commit()
+		c.Raw("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+	case fault == busy:
+		c.Refuse(http.StatusServiceUnavailable, problem.Unavailable, "Retry-After", "1")
+	case fault == refused && !issued && len(b.late) == 0: // the ERP does not lie
+		c.Refuse(http.StatusUnprocessableEntity, problem.InvalidInvoice)
+	default:
+		c.Send(c.Commit())
+	}
+}
+
+type hookedERP struct {
+	crm.ERP
+	hooks *hooks
+}
+
+func (h hookedERP) CreateInvoice(ctx context.Context, token, key string, body []byte) erpapi.Exchange {
+	around := h.hooks.takeCall()
+	run(around.before)
+	x := h.ERP.CreateInvoice(ctx, token, key, body)
+	run(around.after)
+	return x
+}
+
+// noQueue loses every job.
+type noQueue struct{}
+
+func (noQueue) InsertDeliveries(context.Context, pgx.Tx, []uuid.UUID, time.Time) error { return nil }
+
+func (b *bridge) exec(rt *rapid.T, sql string, args ...any) {
+	if _, err := b.pool.Exec(context.Background(), sql, args...); err != nil {
+		rt.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (b *bridge) leave(rt *rapid.T) {
+	b.exec(rt, `UPDATE operations SET next_attempt_at = CASE WHEN next_attempt_at IS NOT NULL THEN 'infinity'::timestamptz END,
+		lease_until = CASE WHEN lease_until IS NOT NULL THEN 'infinity'::timestamptz END
+		WHERE tenant_id = $1 AND status IN ('pending', 'processing', 'unknown')`, b.tenant)
+}
+
+// submit sends an order: new, the same again, changed, or cancelled.
+func (b *bridge) submit(rt *rapid.T) {
+	order := crm.Order{Source: "crm-1", Order: rapid.SampledFrom([]string{"SO-1", "SO-2"}).Draw(rt, "order")}
+	price := rapid.SampledFrom([]int64{10, 10, 11, 12, 0}).Draw(rt, "price, 0: cancelled")
+	if price == 0 {
+		order.Status = crm.OrderCancelled
+	} else {
+		order.Currency, order.IssueDate = "EUR", "2026-03-02"
+		order.Customer = erpapi.Customer{Name: "A", Country: "DE"}
+		order.Lines = []erpapi.Line{{
+			SKU: "P-1", Quantity: exactly(2), UnitPrice: exactly(price), VATRate: exactly(19), VATCategory: "S",
+		}}
+	}
+	_, err := b.service.Submit(context.Background(), b.tenant, crm.ChannelAPI, []crm.Order{order}, crm.SubmitOptions{})
+	if err != nil && problem.As(err) == nil {
+		rt.Fatal(err)
+	}
+}
+
+func (b *bridge) one(rt *rapid.T) uuid.UUID {
+	if len(b.ids) == 0 {
+		rt.Skip("there is no operation yet")
+	}
+	b.fault = rapid.SampledFrom(erpFaults()).Draw(rt, "the ERP")
+	return rapid.SampledFrom(b.ids).Draw(rt, "operation")
+}
+
+func (b *bridge) deliver(rt *rapid.T) { b.attempt(rt, b.one(rt)) }
+
+func (b *bridge) attempt(rt *rapid.T, id uuid.UUID) {
+	if _, err := b.deliverer.Deliver(context.Background(), id, nil); err != nil {
+		rt.Fatalf("deliver %s: %v", id, err)
+	}
+}
+
+// crash has a worker die before its request or after the answer.
+func (b *bridge) crash(rt *rapid.T) {
+	id := b.one(rt)
+	die := func() { panic(crashed{}) }
+	if rapid.Bool().Draw(rt, "before its request") {
+		b.hooks.before = die
+	} else {
+		b.hooks.after = die
+	}
+	defer func() {
+		b.hooks = hooks{}
+		if r := recover(); r != nil && r != any(crashed{}) {
+			panic(r)
+		}
+	}()
+	b.attempt(rt, id)
+}
+
+// stall has a worker stop before its request, for less than its lease, or before its outcome, for any time. Meanwhile the
+// order changes, and others go on.
+func (b *bridge) stall(rt *rapid.T) {
+	id := b.one(rt)
+	hook, by := &b.hooks.before, b.deliverer.Lease()-time.Second
+	if rapid.Bool().Draw(rt, "after the answer") {
+		hook, by = &b.hooks.after, 25*time.Hour
+	}
+	others := rapid.IntRange(0, 2).Draw(rt, "others")
+	*hook = func() {
+		fault := b.fault
+		b.pass(rt, by)
+		b.submit(rt)
+		for range others {
+			b.fault = rapid.SampledFrom(erpFaults()).Draw(rt, "the ERP, for another")
+			b.attempt(rt, id)
+		}
+		b.fault = fault
+	}
+	b.attempt(rt, id)
+	b.hooks = hooks{}
+}
+
+func (b *bridge) advance(rt *rapid.T) {
+	b.pass(rt, rapid.SampledFrom([]time.Duration{time.Second, 2 * time.Minute, 25 * time.Hour}).Draw(rt, "by"))
+}
+
+func (b *bridge) pass(rt *rapid.T, by time.Duration) {
+	b.exec(rt, `UPDATE operations SET next_attempt_at = next_attempt_at - $2::interval, lease_until = lease_until - $2::interval
+		WHERE tenant_id = $1`, b.tenant, fmt.Sprintf("%d seconds", int(by.Seconds())))
+}
+
+func (b *bridge) commitLate(rt *rapid.T) {
+	if len(b.late) == 0 {
+		rt.Skip("nothing is late")
+	}
+	b.late[0]()
+	b.late = b.late[1:]
+}
+
+func (b *bridge) replay(rt *rapid.T) {
+	b.replayKey(rt, b.was[b.one(rt)].Key)
+}
+
+func (b *bridge) replayKey(rt *rapid.T, key string) {
+	_, err := b.service.Replay(context.Background(), b.tenant, key, crm.By{Actor: "operator", Reason: "model"})
+	if err != nil && !problem.Is(err, problem.WrongState) {
+		rt.Fatalf("replay: %v", err)
+	}
+}
+
+func (b *bridge) sweep(rt *rapid.T) {
+	if _, err := b.sweeper.Sweep(context.Background()); err != nil {
+		rt.Fatal(err)
+	}
+}
+
+func exactly(n int64) *erpapi.Decimal {
+	d := erpapi.DecimalOf(decimal.NewFromInt(n))
+	return &d
+}
