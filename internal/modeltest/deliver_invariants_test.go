@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -39,14 +40,7 @@ FROM operations AS o WHERE o.tenant_id = $1 ORDER BY o.created_at, o.id`
 
 // check holds everything to the rules that never bend (docs/architecture.md).
 func (b *bridge) check(rt *rapid.T) {
-	rows, err := b.pool.Query(context.Background(), operationSQL, b.tenant)
-	if err != nil {
-		rt.Fatal(err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[operation])
-	if err != nil {
-		rt.Fatal(err)
-	}
+	all := b.operations(rt)
 	sent := map[string]bool{}
 	hashes := map[string]string{}
 	for _, o := range all {
@@ -73,6 +67,28 @@ func (b *bridge) check(rt *rapid.T) {
 		b.was[o.ID] = o
 		b.ids = append(b.ids, o.ID)
 	}
+}
+
+func (b *bridge) operations(rt *rapid.T) []operation {
+	rows, err := b.pool.Query(context.Background(), operationSQL, b.tenant)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[operation])
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return all
+}
+
+// look reads where one operation stands.
+func (b *bridge) look(rt *rapid.T, id uuid.UUID) operation {
+	all := b.operations(rt)
+	i := slices.IndexFunc(all, func(o operation) bool { return o.ID == id })
+	if i < 0 {
+		rt.Fatalf("operation %s is not there any more", id)
+	}
+	return all[i]
 }
 
 // broken says which rule an operation breaks, or nothing.

@@ -185,9 +185,12 @@ func (b *bridge) attempt(rt *rapid.T, id uuid.UUID) {
 
 // crash has a worker die before its request or after the answer.
 func (b *bridge) crash(rt *rapid.T) {
-	id := b.one(rt)
+	b.die(rt, b.one(rt), rapid.SampledFrom([]moment{beforeRequest, afterAnswer}).Draw(rt, "dies"))
+}
+
+func (b *bridge) die(rt *rapid.T, id uuid.UUID, at moment) {
 	die := func() { panic(crashed{}) }
-	if rapid.Bool().Draw(rt, "before its request") {
+	if at == beforeRequest {
 		b.hooks.before = die
 	} else {
 		b.hooks.after = die
@@ -202,26 +205,36 @@ func (b *bridge) crash(rt *rapid.T) {
 }
 
 // stall has a worker stop before its request, for less than its lease, or before its outcome, for any time. Meanwhile the
-// order changes, and others go on.
+// order changes, and others go on or die. If they have overtaken it, it writes nothing.
 func (b *bridge) stall(rt *rapid.T) {
 	id := b.one(rt)
 	hook, by := &b.hooks.before, b.deliverer.Lease()-time.Second
 	if rapid.Bool().Draw(rt, "after the answer") {
 		hook, by = &b.hooks.after, 25*time.Hour
 	}
-	others := rapid.IntRange(0, 2).Draw(rt, "others")
+	others := rapid.SliceOfN(rapid.SampledFrom([]moment{never, never, beforeRequest, afterAnswer}), 0, 2).Draw(rt, "others die")
+	var left operation
+	overtaken := false
 	*hook = func() {
-		fault := b.fault
+		fault, number := b.fault, b.look(rt, id).Attempt
 		b.pass(rt, by)
 		b.submit(rt)
-		for range others {
+		for _, dies := range others {
 			b.fault = rapid.SampledFrom(erpFaults()).Draw(rt, "the ERP, for another")
-			b.attempt(rt, id)
+			if dies == never {
+				b.attempt(rt, id)
+			} else {
+				b.die(rt, id, dies)
+			}
 		}
-		b.fault = fault
+		b.fault, left = fault, b.look(rt, id)
+		overtaken = left.Attempt != number || left.Status != "processing"
 	}
 	b.attempt(rt, id)
 	b.hooks = hooks{}
+	if now := b.look(rt, id); overtaken && now != left {
+		rt.Fatalf("an attempt was overtaken, and wrote all the same\nbefore %+v\nafter  %+v", left, now)
+	}
 }
 
 func (b *bridge) advance(rt *rapid.T) {
