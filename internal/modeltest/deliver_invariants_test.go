@@ -121,7 +121,7 @@ func (b *bridge) broken(o operation, sent bool) string {
 
 // settle lets all that is left happen. With an ERP that answers, every operation comes to its end.
 func (b *bridge) settle(rt *rapid.T) {
-	for len(b.late) > 0 {
+	for b.weather.waiting() > 0 {
 		b.commitLate(rt)
 	}
 	const rounds = 8
@@ -133,7 +133,7 @@ func (b *bridge) settle(rt *rapid.T) {
 				continue
 			}
 			open = true
-			b.fault = answered
+			b.weather.next(answered)
 			b.pass(rt, 25*time.Hour)
 			if o.Flagged {
 				b.replayKey(rt, o.Key)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,10 +49,43 @@ type bridge struct {
 	deliverer *crm.Deliverer
 	sweeper   *crm.Sweeper
 	hooks     hooks
-	fault     erpFault
-	late      []func() // commits of requests that nobody waits for any more
+	weather   weather
 	was       map[uuid.UUID]operation
 	ids       []uuid.UUID
+}
+
+// weather is what the ERP's next request meets, and what is late. The ERP answers on goroutines of its own.
+type weather struct {
+	mu    sync.Mutex
+	fault erpFault
+	late  []func() // commits of requests that nobody waits for any more
+}
+
+// next sets what the next request meets, and gives what that was before.
+func (w *weather) next(f erpFault) (before erpFault) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, w.fault = w.fault, f
+	return before
+}
+
+func (w *weather) delay(commit func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.late = append(w.late, commit)
+}
+
+func (w *weather) waiting() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.late)
+}
+
+func (w *weather) commitOldest() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.late[0]()
+	w.late = w.late[1:]
 }
 
 // erpFault is what becomes of the next request at the ERP, or of its answer.
@@ -92,10 +126,9 @@ func newBridge(rt *rapid.T, pool *pgxpool.Pool) *bridge {
 	return b
 }
 
-// meet lets a request meet its fault. It runs while Deliver waits, so nobody else touches the bridge.
+// meet lets a request meet its fault.
 func (b *bridge) meet(c *erpsim.Call) {
-	fault := b.fault
-	b.fault = answered
+	fault := b.weather.next(answered)
 	_, issued := b.erp.Invoices()[c.Key]
 	switch {
 	case fault == lostAfter:
@@ -104,14 +137,14 @@ func (b *bridge) meet(c *erpsim.Call) {
 	case fault == lostBefore:
 		c.Reset()
 	case fault == lostLate:
-		b.late = append(b.late, func() { c.Commit() })
+		b.weather.delay(func() { c.Commit() })
 		c.Reset()
 	case fault == badGateway:
 		c.Commit()
 		c.Raw("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
 	case fault == busy:
 		c.Refuse(http.StatusServiceUnavailable, problem.Unavailable, "Retry-After", "1")
-	case fault == refused && !issued && len(b.late) == 0: // the ERP does not lie
+	case fault == refused && !issued && b.weather.waiting() == 0: // the ERP does not lie
 		c.Refuse(http.StatusUnprocessableEntity, problem.InvalidInvoice)
 	default:
 		c.Send(c.Commit())
@@ -171,7 +204,7 @@ func (b *bridge) one(rt *rapid.T) uuid.UUID {
 	if len(b.ids) == 0 {
 		rt.Skip("there is no operation yet")
 	}
-	b.fault = rapid.SampledFrom(erpFaults()).Draw(rt, "the ERP")
+	b.weather.next(rapid.SampledFrom(erpFaults()).Draw(rt, "the ERP"))
 	return rapid.SampledFrom(b.ids).Draw(rt, "operation")
 }
 
@@ -216,18 +249,19 @@ func (b *bridge) stall(rt *rapid.T) {
 	var left operation
 	overtaken := false
 	*hook = func() {
-		fault, number := b.fault, b.look(rt, id).Attempt
+		fault, number := b.weather.next(answered), b.look(rt, id).Attempt
 		b.pass(rt, by)
 		b.submit(rt)
 		for _, dies := range others {
-			b.fault = rapid.SampledFrom(erpFaults()).Draw(rt, "the ERP, for another")
+			b.weather.next(rapid.SampledFrom(erpFaults()).Draw(rt, "the ERP, for another"))
 			if dies == never {
 				b.attempt(rt, id)
 			} else {
 				b.die(rt, id, dies)
 			}
 		}
-		b.fault, left = fault, b.look(rt, id)
+		b.weather.next(fault)
+		left = b.look(rt, id)
 		overtaken = left.Attempt != number || left.Status != "processing"
 	}
 	b.attempt(rt, id)
@@ -247,11 +281,10 @@ func (b *bridge) pass(rt *rapid.T, by time.Duration) {
 }
 
 func (b *bridge) commitLate(rt *rapid.T) {
-	if len(b.late) == 0 {
+	if b.weather.waiting() == 0 {
 		rt.Skip("nothing is late")
 	}
-	b.late[0]()
-	b.late = b.late[1:]
+	b.weather.commitOldest()
 }
 
 func (b *bridge) replay(rt *rapid.T) {
