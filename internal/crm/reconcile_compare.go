@@ -13,7 +13,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"invoicebridge/internal/erpapi"
-	"invoicebridge/internal/idempotency"
+	"invoicebridge/internal/jsondiff"
 )
 
 // maxTold is how many differing members a divergence names with their values.
@@ -79,7 +79,7 @@ func (r frozenRequest) differing(inv *erpapi.Invoice) (canonical []byte, pointer
 	case sha256.Sum256(canonical) == r.hash:
 		return canonical, nil, nil
 	}
-	if pointers, err = idempotency.Differences(r.text, canonical); err != nil || !r.minimised {
+	if pointers, err = jsondiff.Differences(r.text, canonical); err != nil || !r.minimised {
 		return canonical, pointers, err
 	}
 	// What was dropped looks different, too. Every amount was kept; if none of those differs, it is the customer, or words.

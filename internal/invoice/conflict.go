@@ -7,6 +7,7 @@ import (
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/erpdb"
 	"invoicebridge/internal/idempotency"
+	"invoicebridge/internal/jsondiff"
 	"invoicebridge/internal/problem"
 )
 
@@ -93,7 +94,7 @@ func (s *Service) keyReused(ctx context.Context, m *member, stored storedRequest
 	if err != nil {
 		return nil, err
 	}
-	differences, err := idempotency.Differences(canonical, m.canonical)
+	differences, err := jsondiff.Differences(canonical, m.canonical)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,5 @@
-package idempotency
+// Package jsondiff says where two JSON texts differ. Both sides use it, each on requests of its own.
+package jsondiff
 
 import (
 	"bytes"
@@ -20,7 +21,7 @@ const MaxDifferences = 50
 func Differences(canonicalA, canonicalB []byte) ([]string, error) {
 	w := walk{pointers: []string{}}
 	if err := w.compare("", canonicalA, canonicalB); err != nil {
-		return nil, fmt.Errorf("compare two requests: %w", err)
+		return nil, fmt.Errorf("compare two JSON texts: %w", err)
 	}
 	return w.pointers, nil
 }
