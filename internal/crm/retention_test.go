@@ -238,7 +238,9 @@ func TestNoRowOfTheCRMSideHasAnInfiniteAge(t *testing.T) {
 	s.delivered(anOrder("SO-1", "10.00").as("m-1"))
 	for _, at := range []string{"infinity", "-infinity"} {
 		for _, column := range []string{
-			"operations SET finished_at", "orders SET updated_at", "attempts SET started_at", "inbox_messages SET received_at",
+			"operations SET finished_at", "operations SET created_at", "operations SET first_sent_at", "operations SET flagged_at",
+			"operations SET superseded_at", "orders SET updated_at", "orders SET created_at",
+			"attempts SET started_at", "attempts SET finished_at", "inbox_messages SET received_at",
 		} {
 			if _, err := s.pool.Exec(t.Context(), "UPDATE "+column+" = '"+at+"'"); err == nil {
 				t.Errorf("accepted: %s = %s", column, at)

@@ -218,6 +218,7 @@ func TestNoRowHasAnInfiniteAge(t *testing.T) {
 		for _, change := range []string{
 			"UPDATE idempotency_records SET expires_at = '" + time + "'",
 			"UPDATE key_conflicts SET occurred_at = '" + time + "'",
+			"UPDATE idempotency_records SET first_seen_at = '" + time + "'",
 		} {
 			if _, err := e.pool.Exec(t.Context(), change); err == nil {
 				t.Errorf("accepted: %s", change)

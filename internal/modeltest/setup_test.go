@@ -146,8 +146,8 @@ func (w *world) enter(rt *rapid.T, url string) {
 // leave ends a sequence: what it has left open is no work for the sweeps and purges of the next ones.
 func (w *world) leave(rt *rapid.T) {
 	w.exec(rt, `WITH r AS (
-		UPDATE registrations SET next_attempt_at = CASE WHEN next_attempt_at IS NOT NULL THEN 'infinity'::timestamptz END,
-			lease_until = CASE WHEN lease_until IS NOT NULL THEN 'infinity'::timestamptz END
+		UPDATE registrations SET next_attempt_at = CASE WHEN next_attempt_at IS NOT NULL THEN '9999-01-01'::timestamptz END,
+			lease_until = CASE WHEN lease_until IS NOT NULL THEN '9999-01-01'::timestamptz END
 		WHERE tenant_id = $1 AND status IN ('pending', 'processing', 'unknown'))
 		UPDATE idempotency_records SET expires_at = '9999-01-01' WHERE tenant_id = $1`, w.tenant)
 }

@@ -44,14 +44,22 @@ ALTER TABLE operations
     -- A minimised request is no request any more: what may still be sent keeps its own.
     ADD CONSTRAINT operations_minimised_when_final
         CHECK (minimised_at IS NULL OR status IN ('succeeded', 'failed', 'cancelled')),
-    -- A row that is infinitely old or young has no age that could be compared.
-    ADD CONSTRAINT operations_finished_at_finite CHECK (isfinite(finished_at));
+    -- A row that is infinitely old or young has no age that could be compared, and no place in a list.
+    ADD CONSTRAINT operations_finished_at_finite CHECK (isfinite(finished_at)),
+    ADD CONSTRAINT operations_times_finite CHECK (
+        isfinite(created_at) AND isfinite(first_sent_at) AND isfinite(next_attempt_at) AND isfinite(lease_until)
+        AND isfinite(flagged_at) AND isfinite(superseded_at) AND isfinite(minimised_at));
 ALTER TABLE orders
     ADD COLUMN minimised_at timestamptz,
-    ADD CONSTRAINT orders_updated_at_finite CHECK (isfinite(updated_at));
-ALTER TABLE attempts ADD CONSTRAINT attempts_started_at_finite CHECK (isfinite(started_at));
+    ADD CONSTRAINT orders_updated_at_finite CHECK (isfinite(updated_at)),
+    ADD CONSTRAINT orders_created_at_finite CHECK (isfinite(created_at));
+ALTER TABLE attempts
+    ADD CONSTRAINT attempts_started_at_finite CHECK (isfinite(started_at)),
+    ADD CONSTRAINT attempts_finished_at_finite CHECK (isfinite(finished_at));
 ALTER TABLE inbox_messages ADD CONSTRAINT inbox_messages_received_at_finite CHECK (isfinite(received_at));
-ALTER TABLE divergences ADD CONSTRAINT divergences_resolved_at_finite CHECK (isfinite(resolved_at));
+ALTER TABLE divergences
+    ADD CONSTRAINT divergences_resolved_at_finite CHECK (isfinite(resolved_at)),
+    ADD CONSTRAINT divergences_seen_at_finite CHECK (isfinite(first_seen_at) AND isfinite(last_seen_at));
 
 -- +goose StatementBegin
 -- As before, save that a request may be minimised: once, to just what without_personal_data makes of it, and together
@@ -111,11 +119,13 @@ BEGIN
     RETURN NEW;
 END $$;
 -- +goose StatementEnd
-ALTER TABLE divergences DROP CONSTRAINT divergences_resolved_at_finite;
+ALTER TABLE divergences DROP CONSTRAINT divergences_seen_at_finite, DROP CONSTRAINT divergences_resolved_at_finite;
 ALTER TABLE inbox_messages DROP CONSTRAINT inbox_messages_received_at_finite;
-ALTER TABLE attempts DROP CONSTRAINT attempts_started_at_finite;
-ALTER TABLE orders DROP CONSTRAINT orders_updated_at_finite, DROP COLUMN minimised_at;
+ALTER TABLE attempts DROP CONSTRAINT attempts_finished_at_finite, DROP CONSTRAINT attempts_started_at_finite;
+ALTER TABLE orders
+    DROP CONSTRAINT orders_created_at_finite, DROP CONSTRAINT orders_updated_at_finite, DROP COLUMN minimised_at;
 ALTER TABLE operations
+    DROP CONSTRAINT operations_times_finite,
     DROP CONSTRAINT operations_finished_at_finite,
     DROP CONSTRAINT operations_minimised_when_final,
     DROP COLUMN minimised_at;
