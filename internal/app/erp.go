@@ -52,7 +52,7 @@ func (c ERPConfig) Check() error {
 		mistakes = append(mistakes, mistake("ERP_KEY_RETENTION", "%s is less than an hour: callers may still be trying", c.KeyRetention))
 	}
 	mistakes = append(mistakes, validateTimeout("ERP_REQUEST_TIMEOUT", c.RequestTimeout), validateTimeout("ERP_SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.Registering.check(),
-		c.Reconcile.check(), c.Retention.check(c.KeyRetention))
+		c.Reconcile.check(orDefault(c.Registering.TotalTime, invoice.DefaultRegistrationTime)), c.Retention.check(c.KeyRetention))
 	return errors.Join(mistakes...)
 }
 

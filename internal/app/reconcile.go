@@ -71,7 +71,7 @@ func newCRMReconciliation(cfg CRMReconcile, pool *pgxpool.Pool, client *erpapi.C
 type CRMReconcileCommand struct {
 	DatabaseFlag
 	Tenant         string        `required:"" help:"Id of the tenant."`
-	Since          time.Time     `placeholder:"TIME" help:"Compare what was made since then, such as 2026-03-02T00:00:00Z. Without it, from the last run on, with CRM_RECONCILE_OVERLAP."`
+	Since          time.Time     `placeholder:"TIME" help:"Look further back than to the last run and CRM_RECONCILE_OVERLAP: compare all that was made since then, such as 2026-03-02T00:00:00Z."`
 	ERPURL         string        `name:"erp-url" env:"ERP_URL" required:"" placeholder:"URL" help:"Where the ERP's paths begin."`
 	ERPTokens      []string      `name:"erp-token" env:"ERP_TOKENS" sep:";" required:"" placeholder:"TENANT=TOKEN" help:"The ERP's bearer token of a tenant, as for serve; the role reader is enough."`
 	AttemptTimeout time.Duration `name:"attempt-timeout" env:"ATTEMPT_TIMEOUT" default:"30s" help:"Time for one question to the ERP."`

@@ -9,6 +9,7 @@ import (
 
 	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/jobs"
+	"invoicebridge/internal/problem"
 )
 
 // defaultTargetInterval is longer than the CRM side's: each question costs a target something.
@@ -20,13 +21,18 @@ type ERPReconcile struct {
 	Overlap  time.Duration `name:"reconcile-overlap" env:"ERP_RECONCILE_OVERLAP" default:"24h" help:"How far a comparison looks back behind the end of the one before. Each registration in it is one question to its target."`
 }
 
-func (r ERPReconcile) check() error {
+// check gives the mistakes, with those against how long a registration is tried.
+func (r ERPReconcile) check(total time.Duration) error {
 	var mistakes []error
 	if r.Interval != 0 && r.Interval < time.Second {
 		mistakes = append(mistakes, mistake("ERP_RECONCILE_INTERVAL", "%s is less than a second", r.Interval))
 	}
-	if r.Overlap < 0 {
-		mistakes = append(mistakes, mistake("ERP_RECONCILE_OVERLAP", "%s is negative", r.Overlap))
+	switch overlap := orDefault(r.Overlap, invoice.DefaultReconcileOverlap); {
+	case overlap < 0:
+		mistakes = append(mistakes, mistake("ERP_RECONCILE_OVERLAP", "%s is negative", overlap))
+	case overlap < total:
+		mistakes = append(mistakes, mistake("ERP_RECONCILE_OVERLAP",
+			"%s is too small: a registration is tried for up to ERP_REGISTER_TOTAL_TIME=%s, and what ended late would never be compared", overlap, total))
 	}
 	return errors.Join(mistakes...)
 }
@@ -51,7 +57,7 @@ func newERPReconciliation(cfg ERPReconcile, registrar *invoice.Registrar, log *s
 type ERPReconcileCommand struct {
 	DatabaseFlag
 	Tenant        string        `required:"" help:"Id of the tenant."`
-	Since         time.Time     `placeholder:"TIME" help:"Ask about what was registered since then, such as 2026-03-02T00:00:00Z. Without it, from the last run on, with ERP_RECONCILE_OVERLAP."`
+	Since         time.Time     `placeholder:"TIME" help:"Look further back than to the last run and ERP_RECONCILE_OVERLAP: ask about all that was registered since then, such as 2026-03-02T00:00:00Z."`
 	TargetTimeout time.Duration `name:"target-timeout" env:"ERP_TARGET_TIMEOUT" default:"30s" help:"Time limit of one request to a target, as the service has it."`
 	HeldTime      time.Duration `name:"register-held-time" env:"ERP_REGISTER_HELD_TIME" default:"4h" help:"How long a target may work on one, as the service has it."`
 	Overlap       time.Duration `name:"reconcile-overlap" env:"ERP_RECONCILE_OVERLAP" default:"24h" help:"How far to look back behind the end of the last run."`
@@ -69,7 +75,10 @@ func (c *ERPReconcileCommand) Run(ctx context.Context, env *AdminEnv, log *slog.
 	})
 	defer registrar.Close()
 	report, err := invoice.NewReconciler(registrar, invoice.ReconcilerOptions{Overlap: c.Overlap, Logger: log}).Run(ctx, c.Tenant, c.Since)
-	if err != nil {
+	switch {
+	case problem.Is(err, problem.NotFound): // nothing was begun
+		return err
+	case err != nil:
 		return fmt.Errorf("%w (what was compared so far is kept; the next run goes on)", err)
 	}
 	return Table(env.Stdout, "FROM\tTO\tCOMPARED\tNEW\tREPAIRED\tUNANSWERED", []invoice.Reconciliation{report}, func(r invoice.Reconciliation) string {

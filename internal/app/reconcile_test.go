@@ -40,3 +40,18 @@ func TestMistakesOfTheERPsReconciliationNameTheirVariable(t *testing.T) {
 		}
 	}
 }
+
+func TestTheERPLooksBackAtTargetsAsFarAsRegistrationsAreTried(t *testing.T) {
+	t.Parallel()
+	for want, cfg := range map[string]ERPConfig{
+		"": {Registering: RegisterConfig{TotalTime: 12 * time.Hour}, Reconcile: ERPReconcile{Overlap: 12 * time.Hour}},
+		"ERP_RECONCILE_OVERLAP: 23h0m0s is too small": {Reconcile: ERPReconcile{Overlap: 23 * time.Hour}},
+		"ERP_REGISTER_TOTAL_TIME=48h0m0s":             {Registering: RegisterConfig{TotalTime: 48 * time.Hour}},
+	} {
+		cfg.Listen, cfg.DatabaseURL = "127.0.0.1:0", "postgres://localhost/erp"
+		err := cfg.Check()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

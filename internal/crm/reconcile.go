@@ -109,8 +109,9 @@ type Reconciliation struct {
 }
 
 // Run compares a tenant's operations with the ERP's invoices and returns when all of the window is compared. The window
-// reaches from since to now; a zero since means from DefaultReconcileOverlap (or as set) before the end of the last
-// finished run, and for the first run from the beginning.
+// reaches from DefaultReconcileOverlap (or as set) before the end of the last finished run to now, and for the first run
+// from the beginning. since moves its beginning back, never forward: what was not compared yet would stay so. Only the
+// first run begins with it in any case.
 //
 // A run that was cut off is gone on with, from its last batch, whatever since is; if since lies before that run's
 // window, one more run follows. Each batch is one transaction: what it found, what it repaired, and how far the run

@@ -69,6 +69,21 @@ func TestAnEarlierWindowFollowsOnTheRunThatWasOpen(t *testing.T) {
 	}
 }
 
+// The end of any run is where the next one looks back from.
+func TestALaterWindowLeavesNoGapBetweenRuns(t *testing.T) {
+	s := setupBothSides(t)
+	s.reconciles()
+	s.plant(s.crm, `UPDATE reconciliation_runs SET window_from = window_from - interval '10 days',
+		window_to = window_to - interval '10 days', finished_at = finished_at - interval '10 days'`)
+	s.issue("foreign", forOrder("SO-foreign"))
+	s.plant(s.erp, "UPDATE invoices SET created_at = now() - interval '5 days'")
+	if _, err := s.reconciler().Run(t.Context(), deliverTenant, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	s.reconciles()
+	s.finds("missing_in_crm foreign")
+}
+
 // CASES O3: 250 invoices of one transaction share their time.
 func TestInvoicesOfOneInstantAreEachVisitedOnce(t *testing.T) {
 	s := setupBothSides(t)
@@ -136,13 +151,14 @@ func TestOperationsThatWereMetInTheListAreNotAskedFor(t *testing.T) {
 // CASES M2, and bytes that no program of ours wrote.
 func TestABadRowDoesNotStopTheOthers(t *testing.T) {
 	s := setupBothSides(t)
-	keys := s.invoiced("SO-broken", "SO-form", "SO-request", "SO-infinite", "SO-never", "SO-lost", "SO-year", "SO-keyless")
+	keys := s.invoiced("SO-broken", "SO-form", "SO-request", "SO-future", "SO-past", "SO-lost", "SO-year", "SO-keyless")
 	s.plant(s.erp, `UPDATE invoices SET document = '\x7b00' WHERE operation_key = $1`, keys[0])
 	s.rewrite(keys[1], `"sequence":1`, `"sequence":"one"`)
 	s.plant(s.crm, `UPDATE operations SET request = '\x00' WHERE key = $1`, keys[2])
-	s.plant(s.crm, "UPDATE operations SET created_at = 'infinity' WHERE key = $1", keys[3])
+	// Infinite times are refused by constraints; these are as far as one can go.
+	s.plant(s.crm, "UPDATE operations SET created_at = '10001-01-01' WHERE key = $1", keys[3])
 	s.unlearn(keys[4])
-	s.plant(s.crm, "UPDATE operations SET created_at = '-infinity', next_attempt_at = 'infinity' WHERE key = $1", keys[4])
+	s.plant(s.crm, "UPDATE operations SET created_at = '4000-01-01 BC', next_attempt_at = '10001-01-01' WHERE key = $1", keys[4])
 	s.forgetInvoice(keys[5])
 	s.plant(s.erp, "UPDATE invoices SET created_at = '10001-01-01' WHERE operation_key = $1", keys[6])
 	s.rewrite(keys[7], `"operation_key"`, `"operation"`)
@@ -169,7 +185,7 @@ func TestABadRowDoesNotStopTheOthers(t *testing.T) {
 		}
 	}
 	if s.count(s.crm, "operations WHERE status = 'succeeded'") != len(keys) {
-		t.Error("the operation with infinite times is not settled")
+		t.Error("the operation with times from far away is not settled")
 	}
 	if report := s.reconciles(); report.Found != 0 {
 		t.Errorf("second report is %+v: %v", report, s.divergences(false))

@@ -273,7 +273,7 @@ func TestTheSecondRunLooksBackByTheOverlap(t *testing.T) {
 	if got := first.To.Sub(second.From); got != crm.DefaultReconcileOverlap {
 		t.Errorf("the second window begins %v before the first one's end", got)
 	}
-	since := time.Now().Add(-time.Hour).Truncate(time.Microsecond)
+	since := time.Now().AddDate(0, 0, -3).Truncate(time.Microsecond)
 	third, err := s.reconciler().Run(t.Context(), deliverTenant, since)
 	if err != nil || !third.From.Equal(since) {
 		t.Errorf("window begins at %v, want %v; %v", third.From, since, err)

@@ -78,10 +78,10 @@ func (q *Queries) ReconciliationRunAges(ctx context.Context, scope string) ([]Re
 const reconciliationRunBegin = `-- name: ReconciliationRunBegin :one
 INSERT INTO reconciliation_runs (id, tenant_id, scope, window_from, window_to, phase)
 SELECT $1, $2, $3,
-       least(coalesce($4::timestamptz,
-                      (SELECT max(r.window_to) - make_interval(secs => $5::float8)
-                       FROM reconciliation_runs AS r
-                       WHERE r.tenant_id = $2 AND r.scope = $3 AND r.finished_at IS NOT NULL),
+       least(coalesce(least($4::timestamptz, -- of nulls, least takes no notice
+                            (SELECT max(r.window_to) - make_interval(secs => $5::float8)
+                             FROM reconciliation_runs AS r
+                             WHERE r.tenant_id = $2 AND r.scope = $3 AND r.finished_at IS NOT NULL)),
                       TIMESTAMPTZ '1970-01-01 00:00:00Z'), now() - interval '1 second'),
        now(), $6::text
 ON CONFLICT (tenant_id, scope) WHERE finished_at IS NULL DO NOTHING
@@ -109,8 +109,10 @@ type ReconciliationRunBeginRow struct {
 	StartedAt  time.Time
 }
 
-// The window begins overlap before the end of the newest finished run, or where the caller says; without either, with
-// the first thing there is. By the database's clock. No row: another one has begun meanwhile.
+// The window begins overlap before the end of the newest finished run, or where the caller says if that is earlier: this
+// run's end is where the next one looks back from, so nothing may lie between the two. Before the first finished run it
+// begins where the caller says, or else with the first thing there is. By the database's clock. No row: another one has
+// begun meanwhile.
 func (q *Queries) ReconciliationRunBegin(ctx context.Context, arg ReconciliationRunBeginParams) (ReconciliationRunBeginRow, error) {
 	row := q.db.QueryRow(ctx, reconciliationRunBegin,
 		arg.ID,

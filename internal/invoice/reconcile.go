@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"invoicebridge/internal/erpdb"
+	"invoicebridge/internal/problem"
 )
 
 // Settings of a Reconciler, unless ReconcilerOptions says otherwise.
@@ -82,9 +83,12 @@ const (
 	phaseDone  = "done"
 )
 
-// Run asks the targets of a tenant about its registrations: those of the window, from since to now, that have come to an
-// end, and all that are unknown. A zero since means from DefaultReconcileOverlap (or as set) before the end of the last
-// finished run. Targets that can't be asked are left out; nothing is known of them but what they answered.
+const runOfTenant = "reconciliation_runs_tenant_id_fkey"
+
+// Run asks the targets of a tenant about its registrations: those of the window that have come to an end, and all that are
+// unknown. The window reaches from DefaultReconcileOverlap (or as set) before the end of the last finished run to now.
+// since moves its beginning back, never forward: what was not asked about yet would stay so. Only the first run begins
+// with it in any case. Targets that can't be asked are left out; nothing is known of them but what they answered.
 //
 // A run that was cut off is gone on with from its last batch. No transaction is open while a target is asked.
 //
@@ -92,7 +96,8 @@ const (
 // landed is settled. Nothing is ever sent. Everything else is only told, in the divergences.
 //
 // A target without an answer takes its own registrations out of the run, never those of others. Run ends early with ctx's
-// error, with ErrOvertaken, or if the database fails; calling it again goes on.
+// error, with ErrOvertaken, or if the database fails; calling it again goes on. A tenant that is not there is problem
+// not-found.
 func (r *Reconciler) Run(ctx context.Context, tenant string, since time.Time) (Reconciliation, error) {
 	for {
 		run, adopted, err := r.open(ctx, tenant, since)
@@ -155,6 +160,9 @@ func (r *Reconciler) open(ctx context.Context, tenant string, since time.Time) (
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, false, ErrOvertaken
+	}
+	if violates(err, runOfTenant) {
+		return nil, false, problem.New(problem.NotFound, "There is no tenant %q.", tenant)
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("open a run: %w", err)

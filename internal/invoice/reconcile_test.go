@@ -309,3 +309,50 @@ func TestDivergencesAtTargetsAreListedNewestFirst(t *testing.T) {
 		}
 	}
 }
+
+// The end of any run is where the next one looks back from.
+func TestALaterWindowLeavesNoGapBetweenRuns(t *testing.T) {
+	b := setupRegister(t, ledger.Kind, locatable)
+	b.reconciles()
+	b.plant(`UPDATE reconciliation_runs SET window_from = window_from - interval '10 days',
+		window_to = window_to - interval '10 days', finished_at = finished_at - interval '10 days'`)
+	b.registered()
+	b.plant("UPDATE registrations SET reference = 'another', created_at = now() - interval '5 days'")
+	if _, err := b.reconciler().Run(t.Context(), regTenant, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	b.reconciles()
+	b.finds([3]string{"status_differs", "open", "another"})
+}
+
+func TestATenantThatIsNotThereIsToldSo(t *testing.T) {
+	b := setupRegister(t, ledger.Kind, locatable)
+	if _, err := b.reconciler().Run(t.Context(), "nobody", time.Time{}); !problem.Is(err, problem.NotFound) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// CASES M2.
+func TestNoRegistrationHasAnInfiniteTime(t *testing.T) {
+	b := setupRegister(t, ledger.Kind, locatable)
+	b.registered()
+	for _, at := range []string{"infinity", "-infinity"} {
+		for _, column := range []string{
+			"registrations SET created_at", "registrations SET finished_at", "registrations SET flagged_at", "registrations SET tried_since",
+			"registrations SET first_sent_at", "registrations SET last_sent_at", "registration_attempts SET started_at",
+			"registration_attempts SET finished_at", "registrations SET status = 'unknown', finished_at = NULL, next_attempt_at",
+			"registrations SET status = 'processing', finished_at = NULL, lease_until",
+		} {
+			err := pgx.BeginFunc(t.Context(), b.pool, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(t.Context(), "SET LOCAL session_replication_role = replica"); err != nil {
+					return err
+				}
+				_, err := tx.Exec(t.Context(), "UPDATE "+column+" = '"+at+"'")
+				return err
+			})
+			if err == nil || !strings.Contains(err.Error(), "_times_finite") {
+				t.Errorf("%s = %s: %v", column, at, err)
+			}
+		}
+	}
+}

@@ -4,14 +4,16 @@ FROM reconciliation_runs
 WHERE tenant_id = @tenant_id AND scope = @scope AND finished_at IS NULL;
 
 -- name: ReconciliationRunBegin :one
--- The window begins overlap before the end of the newest finished run, or where the caller says; without either, with
--- the first thing there is. By the database's clock. No row: another one has begun meanwhile.
+-- The window begins overlap before the end of the newest finished run, or where the caller says if that is earlier: this
+-- run's end is where the next one looks back from, so nothing may lie between the two. Before the first finished run it
+-- begins where the caller says, or else with the first thing there is. By the database's clock. No row: another one has
+-- begun meanwhile.
 INSERT INTO reconciliation_runs (id, tenant_id, scope, window_from, window_to, phase)
 SELECT @id, @tenant_id, @scope,
-       least(coalesce(sqlc.narg(since)::timestamptz,
-                      (SELECT max(r.window_to) - make_interval(secs => @overlap_seconds::float8)
-                       FROM reconciliation_runs AS r
-                       WHERE r.tenant_id = @tenant_id AND r.scope = @scope AND r.finished_at IS NOT NULL),
+       least(coalesce(least(sqlc.narg(since)::timestamptz, -- of nulls, least takes no notice
+                            (SELECT max(r.window_to) - make_interval(secs => @overlap_seconds::float8)
+                             FROM reconciliation_runs AS r
+                             WHERE r.tenant_id = @tenant_id AND r.scope = @scope AND r.finished_at IS NOT NULL)),
                       TIMESTAMPTZ '1970-01-01 00:00:00Z'), now() - interval '1 second'),
        now(), @phase::text
 ON CONFLICT (tenant_id, scope) WHERE finished_at IS NULL DO NOTHING
