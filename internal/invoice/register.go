@@ -163,11 +163,17 @@ func (r *Registrar) stopped(row erpdb.RegistrationGetStandingRow) bool {
 	return row.Flagged && RegistrationReason(row.Reason) == ReasonNothingIsSafe && plan(r.standingOf(row)) == actNone
 }
 
+// standingOf reads what is on record. A settle time that the longest request outlasts was refused at the start; where it has
+// been set since, by a command that was told of another time limit, it is not believed.
 func (r *Registrar) standingOf(row erpdb.RegistrationGetStandingRow) standing {
+	can := capabilitiesOf(row.KeyWindowSeconds, row.Locatable, row.AbsentAfterSeconds)
+	if can.AbsenceAuthoritative {
+		can.SettleTime = max(can.SettleTime, r.opts.Kinds.LongestRequest)
+	}
 	return standing{
 		Status: RegistrationStatus(row.Status), Known: row.Known, Claimed: row.Claimed, Refused: row.Refused,
 		FirstSent:      time.Duration(row.FirstSentSeconds * float64(time.Second)),
-		Can:            capabilitiesOf(row.KeyWindowSeconds, row.Locatable, row.AbsentAfterSeconds),
+		Can:            can,
 		LongestRequest: r.opts.Kinds.LongestRequest,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/target"
 	"invoicebridge/internal/target/einvoice"
+	"invoicebridge/internal/target/ledger"
 	"invoicebridge/internal/target/targetsim"
 )
 
@@ -35,4 +36,20 @@ func TestARepeatPlannedWithinTheKeysWindowIsNotSentAfterIt(t *testing.T) {
 	b.want(state{Status: "succeeded", Reference: "REG-000001"})
 	b.wantAttempts("send lost", "locate landed")
 	b.wantEffects(1)
+}
+
+// A settle time that was set for another, shorter time limit of requests than the service has.
+func TestAnAbsenceIsNeverBelievedBeforeTheLongestRequestIsOver(t *testing.T) {
+	b := setupRegister(t, ledger.Kind, locatable)
+	b.exec("UPDATE targets SET absent_after_seconds = 1")
+	b.issue()
+	b.script(targetsim.ResetBefore)
+	b.try()
+	b.pass(patience) // the longest request is twice that
+	b.try()
+	b.want(state{Status: "unknown", Reason: "absent"})
+	b.wantEffects(0)
+	b.pass(2 * patience)
+	b.try()
+	b.want(state{Status: "pending", Reason: "proven_absent"})
 }
