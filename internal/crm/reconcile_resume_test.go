@@ -155,12 +155,12 @@ func TestABadRowDoesNotStopTheOthers(t *testing.T) {
 	s.plant(s.erp, `UPDATE invoices SET document = '\x7b00' WHERE operation_key = $1`, keys[0])
 	s.rewrite(keys[1], `"sequence":1`, `"sequence":"one"`)
 	s.plant(s.crm, `UPDATE operations SET request = '\x00' WHERE key = $1`, keys[2])
-	// Infinite times are refused by constraints; these are as far as one can go.
-	s.plant(s.crm, "UPDATE operations SET created_at = '10001-01-01' WHERE key = $1", keys[3])
+	// Times that are infinite, or beyond the year 9999, are refused by constraints; these are as far as one can go.
+	s.plant(s.crm, "UPDATE operations SET created_at = '9999-01-01' WHERE key = $1", keys[3])
 	s.unlearn(keys[4])
-	s.plant(s.crm, "UPDATE operations SET created_at = '4000-01-01 BC', next_attempt_at = '10001-01-01' WHERE key = $1", keys[4])
+	s.plant(s.crm, "UPDATE operations SET created_at = '0001-01-01', next_attempt_at = '9999-01-01' WHERE key = $1", keys[4])
 	s.forgetInvoice(keys[5])
-	s.plant(s.erp, "UPDATE invoices SET created_at = '10001-01-01' WHERE operation_key = $1", keys[6])
+	s.plant(s.erp, "UPDATE invoices SET created_at = '9999-01-01' WHERE operation_key = $1", keys[6])
 	s.rewrite(keys[7], `"operation_key"`, `"operation"`)
 	s.issue("foreign", forOrder("SO-foreign"))
 	report := s.reconciles()

@@ -233,10 +233,10 @@ func TestOneBadOrderKeepsNoOtherFromBeingMinimised(t *testing.T) {
 	}
 }
 
-func TestNoRowOfTheCRMSideHasAnInfiniteAge(t *testing.T) {
+func TestNoRowOfTheCRMSideHasAnAgeThatNobodyCanTell(t *testing.T) {
 	s := setupSubmit(t)
 	s.delivered(anOrder("SO-1", "10.00").as("m-1"))
-	for _, at := range []string{"infinity", "-infinity"} {
+	for _, at := range []string{"infinity", "-infinity", "10000-01-01", "0001-01-01 BC"} {
 		for _, column := range []string{
 			"operations SET finished_at", "operations SET created_at", "operations SET first_sent_at", "operations SET flagged_at",
 			"operations SET superseded_at", "orders SET updated_at", "orders SET created_at",

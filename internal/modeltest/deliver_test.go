@@ -176,8 +176,8 @@ func (b *bridge) exec(rt *rapid.T, sql string, args ...any) {
 }
 
 func (b *bridge) leave(rt *rapid.T) {
-	b.exec(rt, `UPDATE operations SET next_attempt_at = CASE WHEN next_attempt_at IS NOT NULL THEN 'infinity'::timestamptz END,
-		lease_until = CASE WHEN lease_until IS NOT NULL THEN 'infinity'::timestamptz END
+	b.exec(rt, `UPDATE operations SET next_attempt_at = CASE WHEN next_attempt_at IS NOT NULL THEN '9999-01-01'::timestamptz END,
+		lease_until = CASE WHEN lease_until IS NOT NULL THEN '9999-01-01'::timestamptz END
 		WHERE tenant_id = $1 AND status IN ('pending', 'processing', 'unknown')`, b.tenant)
 }
 

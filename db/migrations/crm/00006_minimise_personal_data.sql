@@ -39,27 +39,33 @@ EXCEPTION WHEN data_exception THEN
 END $$;
 -- +goose StatementEnd
 
+-- +goose StatementBegin
+-- A time that everybody can write down: years 1 to 9999. An infinite one, or one beyond, has no age that could be compared,
+-- and no place in a list or a document.
+CREATE FUNCTION is_tellable(t timestamptz) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN t >= TIMESTAMPTZ '0001-01-01 00:00:00Z' AND t < TIMESTAMPTZ '9999-12-31 00:00:00Z';
+-- +goose StatementEnd
+
 ALTER TABLE operations
     ADD COLUMN minimised_at timestamptz,
     -- A minimised request is no request any more: what may still be sent keeps its own.
     ADD CONSTRAINT operations_minimised_when_final
         CHECK (minimised_at IS NULL OR status IN ('succeeded', 'failed', 'cancelled')),
-    -- A row that is infinitely old or young has no age that could be compared, and no place in a list.
-    ADD CONSTRAINT operations_finished_at_finite CHECK (isfinite(finished_at)),
-    ADD CONSTRAINT operations_times_finite CHECK (
-        isfinite(created_at) AND isfinite(first_sent_at) AND isfinite(next_attempt_at) AND isfinite(lease_until)
-        AND isfinite(flagged_at) AND isfinite(superseded_at) AND isfinite(minimised_at));
+    ADD CONSTRAINT operations_finished_at_tellable CHECK (is_tellable(finished_at)),
+    ADD CONSTRAINT operations_times_tellable CHECK (
+        is_tellable(created_at) AND is_tellable(first_sent_at) AND is_tellable(next_attempt_at) AND is_tellable(lease_until)
+        AND is_tellable(flagged_at) AND is_tellable(superseded_at) AND is_tellable(minimised_at));
 ALTER TABLE orders
     ADD COLUMN minimised_at timestamptz,
-    ADD CONSTRAINT orders_updated_at_finite CHECK (isfinite(updated_at)),
-    ADD CONSTRAINT orders_created_at_finite CHECK (isfinite(created_at));
+    ADD CONSTRAINT orders_updated_at_tellable CHECK (is_tellable(updated_at)),
+    ADD CONSTRAINT orders_created_at_tellable CHECK (is_tellable(created_at));
 ALTER TABLE attempts
-    ADD CONSTRAINT attempts_started_at_finite CHECK (isfinite(started_at)),
-    ADD CONSTRAINT attempts_finished_at_finite CHECK (isfinite(finished_at));
-ALTER TABLE inbox_messages ADD CONSTRAINT inbox_messages_received_at_finite CHECK (isfinite(received_at));
+    ADD CONSTRAINT attempts_started_at_tellable CHECK (is_tellable(started_at)),
+    ADD CONSTRAINT attempts_finished_at_tellable CHECK (is_tellable(finished_at));
+ALTER TABLE inbox_messages ADD CONSTRAINT inbox_messages_received_at_tellable CHECK (is_tellable(received_at));
 ALTER TABLE divergences
-    ADD CONSTRAINT divergences_resolved_at_finite CHECK (isfinite(resolved_at)),
-    ADD CONSTRAINT divergences_seen_at_finite CHECK (isfinite(first_seen_at) AND isfinite(last_seen_at));
+    ADD CONSTRAINT divergences_resolved_at_tellable CHECK (is_tellable(resolved_at)),
+    ADD CONSTRAINT divergences_seen_at_tellable CHECK (is_tellable(first_seen_at) AND is_tellable(last_seen_at));
 
 -- +goose StatementBegin
 -- As before, save that a request may be minimised: once, to just what without_personal_data makes of it, and together
@@ -119,15 +125,16 @@ BEGIN
     RETURN NEW;
 END $$;
 -- +goose StatementEnd
-ALTER TABLE divergences DROP CONSTRAINT divergences_seen_at_finite, DROP CONSTRAINT divergences_resolved_at_finite;
-ALTER TABLE inbox_messages DROP CONSTRAINT inbox_messages_received_at_finite;
-ALTER TABLE attempts DROP CONSTRAINT attempts_finished_at_finite, DROP CONSTRAINT attempts_started_at_finite;
+ALTER TABLE divergences DROP CONSTRAINT divergences_seen_at_tellable, DROP CONSTRAINT divergences_resolved_at_tellable;
+ALTER TABLE inbox_messages DROP CONSTRAINT inbox_messages_received_at_tellable;
+ALTER TABLE attempts DROP CONSTRAINT attempts_finished_at_tellable, DROP CONSTRAINT attempts_started_at_tellable;
 ALTER TABLE orders
-    DROP CONSTRAINT orders_created_at_finite, DROP CONSTRAINT orders_updated_at_finite, DROP COLUMN minimised_at;
+    DROP CONSTRAINT orders_created_at_tellable, DROP CONSTRAINT orders_updated_at_tellable, DROP COLUMN minimised_at;
 ALTER TABLE operations
-    DROP CONSTRAINT operations_times_finite,
-    DROP CONSTRAINT operations_finished_at_finite,
+    DROP CONSTRAINT operations_times_tellable,
+    DROP CONSTRAINT operations_finished_at_tellable,
     DROP CONSTRAINT operations_minimised_when_final,
     DROP COLUMN minimised_at;
+DROP FUNCTION is_tellable(timestamptz);
 DROP FUNCTION without_personal_data(bytea);
 DROP FUNCTION without_personal_members(jsonb);

@@ -7,24 +7,34 @@ CREATE INDEX idempotency_records_expires_at_idx
 CREATE INDEX key_conflicts_occurred_at_idx ON key_conflicts (occurred_at, id);
 CREATE INDEX divergences_resolved_at_idx ON divergences (resolved_at, id) WHERE resolved_at IS NOT NULL;
 
--- A row that is infinitely old or young has no age that could be compared, and no place in a list.
-ALTER TABLE key_conflicts ADD CONSTRAINT key_conflicts_occurred_at_finite CHECK (isfinite(occurred_at));
+-- +goose StatementBegin
+-- A time that everybody can write down: years 1 to 9999. An infinite one, or one beyond, has no age that could be compared,
+-- and no place in a list or a document.
+CREATE FUNCTION is_tellable(t timestamptz) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN t >= TIMESTAMPTZ '0001-01-01 00:00:00Z' AND t < TIMESTAMPTZ '9999-12-31 00:00:00Z';
+-- +goose StatementEnd
+
+ALTER TABLE key_conflicts ADD CONSTRAINT key_conflicts_occurred_at_tellable CHECK (is_tellable(occurred_at));
 ALTER TABLE divergences
-    ADD CONSTRAINT divergences_resolved_at_finite CHECK (isfinite(resolved_at)),
-    ADD CONSTRAINT divergences_seen_at_finite CHECK (isfinite(first_seen_at) AND isfinite(last_seen_at));
-ALTER TABLE idempotency_records ADD CONSTRAINT idempotency_records_first_seen_finite CHECK (isfinite(first_seen_at));
-ALTER TABLE registrations ADD CONSTRAINT registrations_times_finite CHECK (
-    isfinite(created_at) AND isfinite(first_sent_at) AND isfinite(last_sent_at) AND isfinite(tried_since)
-    AND isfinite(next_attempt_at) AND isfinite(lease_until) AND isfinite(flagged_at) AND isfinite(finished_at));
+    ADD CONSTRAINT divergences_resolved_at_tellable CHECK (is_tellable(resolved_at)),
+    ADD CONSTRAINT divergences_seen_at_tellable CHECK (is_tellable(first_seen_at) AND is_tellable(last_seen_at));
+ALTER TABLE idempotency_records
+    ADD CONSTRAINT idempotency_records_times_tellable CHECK (is_tellable(first_seen_at) AND is_tellable(expires_at));
+ALTER TABLE invoices ADD CONSTRAINT invoices_created_at_tellable CHECK (is_tellable(created_at));
+ALTER TABLE registrations ADD CONSTRAINT registrations_times_tellable CHECK (
+    is_tellable(created_at) AND is_tellable(first_sent_at) AND is_tellable(last_sent_at) AND is_tellable(tried_since)
+    AND is_tellable(next_attempt_at) AND is_tellable(lease_until) AND is_tellable(flagged_at) AND is_tellable(finished_at));
 ALTER TABLE registration_attempts
-    ADD CONSTRAINT registration_attempts_times_finite CHECK (isfinite(started_at) AND isfinite(finished_at));
+    ADD CONSTRAINT registration_attempts_times_tellable CHECK (is_tellable(started_at) AND is_tellable(finished_at));
 
 -- +goose Down
-ALTER TABLE registration_attempts DROP CONSTRAINT registration_attempts_times_finite;
-ALTER TABLE registrations DROP CONSTRAINT registrations_times_finite;
-ALTER TABLE idempotency_records DROP CONSTRAINT idempotency_records_first_seen_finite;
-ALTER TABLE divergences DROP CONSTRAINT divergences_seen_at_finite, DROP CONSTRAINT divergences_resolved_at_finite;
-ALTER TABLE key_conflicts DROP CONSTRAINT key_conflicts_occurred_at_finite;
+ALTER TABLE registration_attempts DROP CONSTRAINT registration_attempts_times_tellable;
+ALTER TABLE registrations DROP CONSTRAINT registrations_times_tellable;
+ALTER TABLE invoices DROP CONSTRAINT invoices_created_at_tellable;
+ALTER TABLE idempotency_records DROP CONSTRAINT idempotency_records_times_tellable;
+ALTER TABLE divergences DROP CONSTRAINT divergences_seen_at_tellable, DROP CONSTRAINT divergences_resolved_at_tellable;
+ALTER TABLE key_conflicts DROP CONSTRAINT key_conflicts_occurred_at_tellable;
+DROP FUNCTION is_tellable(timestamptz);
 DROP INDEX divergences_resolved_at_idx;
 DROP INDEX key_conflicts_occurred_at_idx;
 DROP INDEX idempotency_records_expires_at_idx;
