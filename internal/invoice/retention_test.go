@@ -214,9 +214,13 @@ func TestNoRowHasAnAgeThatNobodyCanTell(t *testing.T) {
 	e := setup(t)
 	e.mustIssue("K1", request(t))
 	_ = wantProblem(t, e.issue("K1", request(t, `"10.00"`, `"11.00"`)), problem.IdempotencyKeyReused)
+	for _, time := range []string{"infinity", "-infinity"} {
+		if _, err := e.pool.Exec(t.Context(), "UPDATE idempotency_records SET expires_at = '"+time+"'"); err == nil {
+			t.Errorf("accepted: a reservation until %s", time)
+		}
+	}
 	for _, time := range []string{"infinity", "-infinity", "10000-01-01", "0001-01-01 BC"} {
 		for _, change := range []string{
-			"UPDATE idempotency_records SET expires_at = '" + time + "'",
 			"UPDATE key_conflicts SET occurred_at = '" + time + "'",
 			"UPDATE idempotency_records SET first_seen_at = '" + time + "'",
 		} {
