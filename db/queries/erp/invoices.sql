@@ -36,10 +36,15 @@ FROM (SELECT unnest(@ids::uuid[]) AS id,
 -- What is issued already under these keys, or else under these business claims. A row per finding; an invoice that
 -- has both the key and the claim comes once, by its key. Invoices never change or go, so what this finds is final;
 -- what it does not find is still open: the unique constraints decide that.
+-- OFFSET 0 keeps the planner to one look-up by index for each row, whatever it believes of the table's size.
 SELECT w.position::integer AS position, true AS by_key, i.id, i.number, i.operation_key, i.fingerprint_version,
        i.fingerprint, i.document, i.created_at, r.expires_at
 FROM (SELECT unnest(@positions::integer[]) AS position, unnest(@keys::text[]) AS key) AS w
-JOIN invoices AS i ON i.tenant_id = @tenant_id AND i.operation_key = w.key
+CROSS JOIN LATERAL (
+    SELECT inv.id, inv.number, inv.operation_key, inv.fingerprint_version, inv.fingerprint, inv.document, inv.created_at
+    FROM invoices AS inv
+    WHERE inv.tenant_id = @tenant_id AND inv.operation_key = w.key
+    OFFSET 0) AS i
 LEFT JOIN idempotency_records AS r ON r.tenant_id = @tenant_id AND r.operation = @operation AND r.key = w.key
 UNION ALL
 SELECT w.position::integer, false, i.id, i.number, i.operation_key, i.fingerprint_version,
@@ -50,8 +55,12 @@ FROM (SELECT unnest(@positions::integer[]) AS position,
              unnest(@order_ids::text[]) AS order_id,
              unnest(@roles::text[]) AS role,
              unnest(@sequences::bigint[]) AS sequence) AS w
-JOIN invoices AS i ON i.tenant_id = @tenant_id AND i.source = w.source AND i.order_id = w.order_id
-                  AND i.role = w.role AND i.sequence = w.sequence AND i.operation_key <> w.key;
+CROSS JOIN LATERAL (
+    SELECT inv.id, inv.number, inv.operation_key, inv.fingerprint_version, inv.fingerprint, inv.document, inv.created_at
+    FROM invoices AS inv
+    WHERE inv.tenant_id = @tenant_id AND inv.source = w.source AND inv.order_id = w.order_id
+      AND inv.role = w.role AND inv.sequence = w.sequence AND inv.operation_key <> w.key
+    OFFSET 0) AS i;
 
 -- name: InvoiceListCorrected :many
 -- The invoices that are to be corrected, by id or by number, and what has been credited on each so far. Only exact
