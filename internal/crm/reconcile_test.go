@@ -392,3 +392,19 @@ func TestSettlingIsGuardedByTheAttempt(t *testing.T) {
 		t.Error("it was settled twice")
 	}
 }
+
+func TestRunsOfLongAgoAreForgottenSaveTheNewest(t *testing.T) {
+	s := setupBothSides(t)
+	s.reconciles()
+	s.plant(s.crm, "UPDATE reconciliation_runs SET window_to = window_to - interval '40 days', window_from = '2000-01-01', finished_at = finished_at - interval '40 days'")
+	if run := s.reconciles(); time.Since(run.From) < 40*24*time.Hour {
+		t.Errorf("the window begins at %v: the run of 40 days ago is forgotten", run.From)
+	}
+	if n := s.count(s.crm, "reconciliation_runs"); n != 2 {
+		t.Errorf("%d runs, want 2", n)
+	}
+	s.reconciles()
+	if n := s.count(s.crm, "reconciliation_runs WHERE finished_at < now() - interval '30 days'"); n != 0 {
+		t.Errorf("%d runs of long ago", n)
+	}
+}

@@ -76,6 +76,13 @@ func (q *Queries) ReconciliationRunAges(ctx context.Context, scope string) ([]Re
 }
 
 const reconciliationRunBegin = `-- name: ReconciliationRunBegin :one
+WITH forgotten AS (
+    DELETE FROM reconciliation_runs AS old
+    WHERE old.tenant_id = $2 AND old.scope = $3 AND old.finished_at < now() - interval '30 days'
+      AND old.window_to < (SELECT max(newer.window_to)
+                           FROM reconciliation_runs AS newer
+                           WHERE newer.tenant_id = $2 AND newer.scope = $3 AND newer.finished_at IS NOT NULL)
+)
 INSERT INTO reconciliation_runs (id, tenant_id, scope, window_from, window_to, phase)
 SELECT $1, $2, $3,
        least(coalesce(least($4::timestamptz, -- of nulls, least takes no notice
@@ -112,7 +119,7 @@ type ReconciliationRunBeginRow struct {
 // The window begins overlap before the end of the newest finished run, or where the caller says if that is earlier: this
 // run's end is where the next one looks back from, so nothing may lie between the two. Before the first finished run it
 // begins where the caller says, or else with the first thing there is. By the database's clock. No row: another one has
-// begun meanwhile.
+// begun meanwhile. What ran long ago, and is not what the next one looks back from, is forgotten on the way.
 func (q *Queries) ReconciliationRunBegin(ctx context.Context, arg ReconciliationRunBeginParams) (ReconciliationRunBeginRow, error) {
 	row := q.db.QueryRow(ctx, reconciliationRunBegin,
 		arg.ID,

@@ -356,3 +356,15 @@ func TestNoRegistrationHasATimeThatNobodyCanTell(t *testing.T) {
 		}
 	}
 }
+
+func TestRunsOfLongAgoAreForgottenSaveTheNewest(t *testing.T) {
+	b := setupRegister(t, ledger.Kind, locatable)
+	b.reconciles()
+	b.plant("UPDATE reconciliation_runs SET window_to = window_to - interval '40 days', window_from = '2000-01-01', finished_at = finished_at - interval '40 days'")
+	for _, want := range []int{2, 2, 3} { // the second of these forgets, as there is a newer one
+		b.reconciles()
+		if n := b.count("reconciliation_runs"); n != want {
+			t.Errorf("%d runs, want %d", n, want)
+		}
+	}
+}

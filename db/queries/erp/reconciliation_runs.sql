@@ -7,7 +7,14 @@ WHERE tenant_id = @tenant_id AND scope = @scope AND finished_at IS NULL;
 -- The window begins overlap before the end of the newest finished run, or where the caller says if that is earlier: this
 -- run's end is where the next one looks back from, so nothing may lie between the two. Before the first finished run it
 -- begins where the caller says, or else with the first thing there is. By the database's clock. No row: another one has
--- begun meanwhile.
+-- begun meanwhile. What ran long ago, and is not what the next one looks back from, is forgotten on the way.
+WITH forgotten AS (
+    DELETE FROM reconciliation_runs AS old
+    WHERE old.tenant_id = @tenant_id AND old.scope = @scope AND old.finished_at < now() - interval '30 days'
+      AND old.window_to < (SELECT max(newer.window_to)
+                           FROM reconciliation_runs AS newer
+                           WHERE newer.tenant_id = @tenant_id AND newer.scope = @scope AND newer.finished_at IS NOT NULL)
+)
 INSERT INTO reconciliation_runs (id, tenant_id, scope, window_from, window_to, phase)
 SELECT @id, @tenant_id, @scope,
        least(coalesce(least(sqlc.narg(since)::timestamptz, -- of nulls, least takes no notice
