@@ -82,6 +82,9 @@ func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, log 
 		return nil, mistake("ERP_TARGET_TIMEOUT", "with %s, and %d requests an attempt, not every target can be served:\n%v",
 			orDefault(c.TargetTimeout, DefaultTargetTimeout), requestsPerAttempt, err)
 	}
+	if err := invoice.CheckCredentials(ctx, pool, credential); err != nil {
+		log.ErrorContext(ctx, "nothing is registered at targets without their credential", "error", err)
+	}
 	r.pool, err = postgres.OpenPool(ctx, postgres.PoolConfig{
 		DSN: cfg.DatabaseURL, ApplicationName: "erp-api queue", MaxConns: riverMaxConns,
 		RuntimeParams: map[string]string{"plan_cache_mode": "force_generic_plan"}, // measured: docs/architecture.md

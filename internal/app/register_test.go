@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/http/httptest"
@@ -47,6 +48,25 @@ func setTarget(t *testing.T, pool *pgxpool.Pool, url, credential string, absentA
 	}, false, invoice.By{Actor: "test"})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestERPTellsAtStartWhichTargetsCredentialIsMissing(t *testing.T) {
+	t.Parallel()
+	pool := testdb.ERP(t)
+	setTarget(t, pool, "https://gateway.example", "env:NO_SUCH_GATEWAY_TOKEN", time.Hour)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var out bytes.Buffer
+	err := app.RunERP(ctx, app.ERPConfig{Listen: "127.0.0.1:0", DatabaseURL: testdb.DSN(t, pool)},
+		slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelError})), func(string) { stop() })
+	if err != nil {
+		t.Fatalf("it serves the others all the same: %v", err)
+	}
+	for _, want := range []string{"target gw of tenant acme", "NO_SUCH_GATEWAY_TOKEN"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q does not name %s", out.String(), want)
+		}
 	}
 }
 

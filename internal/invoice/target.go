@@ -87,6 +87,22 @@ func CheckTargets(ctx context.Context, pool *pgxpool.Pool, kinds TargetKinds) er
 	return errors.Join(wrong...)
 }
 
+// CheckCredentials says of which of the targets that requests may be sent to the credential can't be read, and why. A
+// service starts all the same: the others are served, and what is missing is read anew for each attempt.
+func CheckCredentials(ctx context.Context, pool *pgxpool.Pool, credential func(ref string) (target.Secret, error)) error {
+	rows, err := erpdb.New(pool).TargetListInUse(ctx)
+	if err != nil {
+		return fmt.Errorf("check the targets' credentials: %w", err)
+	}
+	var wrong []error
+	for _, row := range rows {
+		if _, err := credential(row.CredentialRef); err != nil {
+			wrong = append(wrong, fmt.Errorf("target %s of tenant %s: %w", row.ID, row.TenantID, err))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
 // capabilitiesOf reads a target's columns: null is "promises nothing".
 func capabilitiesOf(keyWindow *int64, locatable bool, absentAfter *int64) target.Capabilities {
 	c := target.Capabilities{Locatable: locatable}
