@@ -266,6 +266,41 @@ func (p *panickyOnce) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.Tr
 }
 func (*panickyOnce) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
+// Somebody elsewhere holds the counter, and the key of one member of a group. That member is told to come later when its
+// own time is over, and not only after those before it have waited for the counter in vain.
+func TestAKeyInUseIsToldThoughItsGroupWaitsForTheCounter(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	tx, err := e.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), `
+		WITH counter AS (INSERT INTO invoice_counters VALUES ('t1', 'INV', 2026, 7))
+		INSERT INTO idempotency_records (tenant_id, operation, key, fingerprint_version, fingerprint, status, expires_at)
+		VALUES ('t1', 'issue_invoice', 'in use', 1, sha256(''), 'processing', 'tomorrow')`); err != nil {
+		t.Fatal(err)
+	}
+	l := lined{erp: e, b: NewBatcher(e.Service)}
+	ctx, cancel := context.WithCancel(t.Context())
+	first := l.send(ctx, command(t, "first", orderOf(t, "SO-first")))
+	e.awaitBlocked(1)
+	others := l.queue(4)
+	late := l.send(t.Context(), command(t, "in use", orderOf(t, "SO-in-use")))
+	l.awaitQueued(5)
+	cancel() // the lane goes to the group
+	if r := first(); r.Err == nil {
+		t.Errorf("first: %+v", r.Answer)
+	}
+	wantRefused(t, late(), problem.OperationInProgress)
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.wantIssued(others...)
+	l.wantIdle()
+}
+
 func TestAPanicOfALeaderIsItsOwnOnly(t *testing.T) {
 	t.Parallel()
 	e := setup(t)

@@ -82,6 +82,9 @@ func (s *Service) settle(ctx context.Context, round []*member, hurry bool) (bloc
 		case len(round) > 1 && what.mayBeOfOneMember():
 			return s.settleOneByOne(ctx, round, hurry)
 		case hurry && (what == failureInProgress || what == failureBlocked):
+			for _, m := range round {
+				m.lockBusy = what == failureBlocked
+			}
 			return round
 		default:
 			s.fail(ctx, round, err)
@@ -95,10 +98,15 @@ func (s *Service) settle(ctx context.Context, round []*member, hurry bool) (bloc
 	return nil
 }
 
-// settleOneByOne keeps what is wrong with one member, or blocks it, from its neighbours.
+// settleOneByOne keeps what is wrong with one member, or blocks it, from its neighbours. In a hurry, those behind a
+// member that is blocked otherwise than by its own key are blocked, too: they need the same counter.
 func (s *Service) settleOneByOne(ctx context.Context, round []*member, hurry bool) (blocked []*member) {
-	for _, m := range round {
+	for i, m := range round {
+		m.oneByOne = true
 		blocked = append(blocked, s.settle(ctx, []*member{m}, hurry)...)
+		if m.lockBusy {
+			return append(blocked, round[i+1:]...)
+		}
 	}
 	return blocked
 }
@@ -145,7 +153,7 @@ func (s *Service) commit(ctx context.Context, round []*member, hurry bool) error
 		if err := addToOrders(ctx, tx, round, patience.order); err != nil {
 			return err
 		}
-		if err := takeNumbers(ctx, tx, round, lockPatience); err != nil {
+		if err := takeNumbers(ctx, tx, round, patience.counter); err != nil {
 			return err
 		}
 		return s.insert(ctx, tx, round, times.FirstSeen)
@@ -161,12 +169,12 @@ func (s *Service) commit(ctx context.Context, round []*member, hurry bool) error
 }
 
 // patience is how long a transaction waits for a lock that another one holds.
-type patience struct{ key, order time.Duration }
+type patience struct{ key, order, counter time.Duration }
 
 // patienceOf counts what a member has waited for its key in a hurry towards its keyPatience.
 func (s *Service) patienceOf(round []*member, hurry bool) patience {
 	now := s.now()
-	p := patience{key: keyPatience, order: lockPatience}
+	p := patience{key: keyPatience, order: lockPatience, counter: lockPatience}
 	for _, m := range round {
 		if m.giveUpAt.IsZero() {
 			m.giveUpAt = now.Add(keyPatience)
@@ -174,7 +182,10 @@ func (s *Service) patienceOf(round []*member, hurry bool) patience {
 		p.key = min(p.key, m.giveUpAt.Sub(now))
 	}
 	if hurry {
-		p = patience{key: groupPatience, order: groupPatience}
+		p.key, p.order = groupPatience, groupPatience
+		if round[0].oneByOne { // the others of its group wait behind it
+			p.counter = groupPatience
+		}
 	}
 	return p
 }

@@ -21,6 +21,8 @@ type member struct {
 	overrun     *problem.Problem // what its order has no room for; told only if the claim is free, too
 
 	giveUpAt time.Time // when waiting for the key ends; set when it begins
+	oneByOne bool      // its group could not go together
+	lockBusy bool      // in a hurry it met its order or its counter in use by another transaction
 
 	// The invoice of the current try. It exists once that has committed.
 	id       uuid.UUID
