@@ -83,7 +83,7 @@ func (s *Service) settle(ctx context.Context, round []*member, hurry bool) (bloc
 			return s.settleOneByOne(ctx, round, hurry)
 		case hurry && (what == failureInProgress || what == failureBlocked):
 			for _, m := range round {
-				m.lockBusy = what == failureBlocked
+				m.counterBusy = errors.Is(err, errTakeNumbers)
 			}
 			return round
 		default:
@@ -99,12 +99,12 @@ func (s *Service) settle(ctx context.Context, round []*member, hurry bool) (bloc
 }
 
 // settleOneByOne keeps what is wrong with one member, or blocks it, from its neighbours. In a hurry, those behind a
-// member that is blocked otherwise than by its own key are blocked, too: they need the same counter.
+// member that is blocked by its counter are blocked, too: they need the same one.
 func (s *Service) settleOneByOne(ctx context.Context, round []*member, hurry bool) (blocked []*member) {
 	for i, m := range round {
 		m.oneByOne = true
 		blocked = append(blocked, s.settle(ctx, []*member{m}, hurry)...)
-		if m.lockBusy {
+		if m.counterBusy {
 			return append(blocked, round[i+1:]...)
 		}
 	}

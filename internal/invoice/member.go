@@ -20,9 +20,9 @@ type member struct {
 	refusal     *problem.Problem // why the request is not valid; told only if the key has no answer already
 	overrun     *problem.Problem // what its order has no room for; told only if the claim is free, too
 
-	giveUpAt time.Time // when waiting for the key ends; set when it begins
-	oneByOne bool      // its group could not go together
-	lockBusy bool      // in a hurry it met its order or its counter in use by another transaction
+	giveUpAt    time.Time // when waiting for the key ends; set when it begins
+	oneByOne    bool      // its group could not go together
+	counterBusy bool      // in a hurry it met its counter in use by another transaction
 
 	// The invoice of the current try. It exists once that has committed.
 	id       uuid.UUID

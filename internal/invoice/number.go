@@ -2,6 +2,7 @@ package invoice
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 )
 
 const defaultDigits = 6
+
+// errTakeNumbers tells a failure at the counter, which all invoices of a series need, from one at a key or an order.
+var errTakeNumbers = errors.New("take invoice numbers")
 
 // defaultPrefix is the series of a role that the tenant has not set up.
 func defaultPrefix(role erpapi.Role) string {
@@ -59,7 +63,7 @@ type roleYear struct {
 func takeNumbers(ctx context.Context, tx pgx.Tx, round []*member, patience time.Duration) error {
 	rows, err := erpdb.New(tx).InvoiceCounterTake(ctx, counterParams(round, patience))
 	if err != nil {
-		return fmt.Errorf("take invoice numbers: %w", err)
+		return fmt.Errorf("%w: %w", errTakeNumbers, err)
 	}
 	series, next := map[roleYear]number{}, map[counter]int64{}
 	for _, row := range rows {
