@@ -20,7 +20,7 @@ help: ## show this list
 run: build ## start everything on an embedded PostgreSQL, carry the example orders over, stay up (ONCE=1: end after it)
 	@exec bin/bridge $(if $(ONCE),--once) $(ARGS)
 
-build: ## build the three programs into bin/
+build: ## build the programs into bin/
 	@$(GO) build -o bin/ ./cmd/...
 
 test: ## run all tests on one temporary PostgreSQL (RACE=1, PKG=./internal/...)
