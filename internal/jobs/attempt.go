@@ -32,8 +32,12 @@ func work[A river.JobArgs](ctx context.Context, job *river.Job[A], now func() ti
 	if err != nil || n.Done {
 		return err
 	}
-	// River adds the duration to this machine's clock. Taken off the same clock here, what it arrives at is just n.At, a
-	// time by the database's clock, however wrong ours is. That needs negative durations, too, which river.JobSnooze
-	// refuses.
-	return &river.JobSnoozeError{Duration: n.At.Sub(now())}
+	return snoozeUntil(n.At, now)
+}
+
+// snoozeUntil snoozes a job until a time by the database's clock. River adds the duration to this machine's clock, now.
+// Taken off the same clock here, what it arrives at is just that time, however wrong the clock is. That needs negative
+// durations, too, which river.JobSnooze refuses.
+func snoozeUntil(at time.Time, now func() time.Time) error {
+	return &river.JobSnoozeError{Duration: at.Sub(now())}
 }

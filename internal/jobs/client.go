@@ -56,7 +56,7 @@ func NewClient(pool *pgxpool.Pool, deps Deps, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newClient(pool, config, cfg.addTo(config, crmKinds()))
+	return newClient(pool, config, cfg.addTo(config, crmKinds()), time.Now)
 }
 
 // addTo adds the periodic jobs that both sides have, and gives the kinds with theirs.
@@ -69,8 +69,10 @@ func (cfg Config) addTo(config *river.Config, kinds []string) []string {
 // crmKinds are the kinds of job that the CRM side's clients know.
 func crmKinds() []string { return []string{DeliverKind, SweepKind} }
 
-func newClient(pool *pgxpool.Pool, config *river.Config, kinds []string) (*Client, error) {
-	client, err := river.NewClient(newKeepingDriver(pool, kinds), config)
+// newClient makes a client that knows these kinds. now must be the clock that River itself reads.
+func newClient(pool *pgxpool.Pool, config *river.Config, kinds []string, now func() time.Time) (*Client, error) {
+	p := &pilot{kinds: kinds, rescueAfter: config.RescueStuckJobsAfter, now: now}
+	client, err := river.NewClient(newDriver(pool, p), config)
 	if err != nil {
 		return nil, fmt.Errorf("make the working River client: %w", err)
 	}

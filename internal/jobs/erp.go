@@ -105,7 +105,7 @@ func NewERPClient(pool *pgxpool.Pool, deps ERPDeps, cfg Config) (*Client, error)
 	if err != nil {
 		return nil, err
 	}
-	return newClient(pool, config, cfg.addTo(config, []string{RegisterKind, SweepRegistrationsKind}))
+	return newClient(pool, config, cfg.addTo(config, []string{RegisterKind, SweepRegistrationsKind}), time.Now)
 }
 
 func registerTimeout(longestAttempt time.Duration) time.Duration { return longestAttempt + jobMargin }

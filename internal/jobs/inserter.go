@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"invoicebridge/internal/crm"
 )
@@ -26,15 +25,15 @@ var _ crm.JobInserter = (*Inserter)(nil)
 
 // NewInserter makes an Inserter. pool may be nil: jobs are only ever inserted on a caller's transaction.
 func NewInserter(pool *pgxpool.Pool, log *slog.Logger) (*Inserter, error) {
-	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{FetchCooldown: insertCooldown, Logger: logger(log)})
+	client, err := river.NewClient(newDriver(pool, &pilot{now: time.Now}), &river.Config{FetchCooldown: insertCooldown, Logger: logger(log)})
 	if err != nil {
 		return nil, fmt.Errorf("make the inserting River client: %w", err)
 	}
 	return &Inserter{river: client}, nil
 }
 
-// InsertDeliveries implements crm.JobInserter, by COPY. A time that is not in the future means at once: River lets a
-// job with any time of its own wait for the scheduler's next round.
+// InsertDeliveries implements crm.JobInserter, by COPY. A time that is not in the future by the database's clock means at
+// once.
 func (i *Inserter) InsertDeliveries(ctx context.Context, tx pgx.Tx, operationIDs []uuid.UUID, scheduledAt time.Time) error {
 	return i.insert(ctx, tx, operationIDs, scheduledAt, func(id uuid.UUID) river.JobArgs { return DeliverArgs{OperationID: id} })
 }
@@ -44,7 +43,7 @@ func (i *Inserter) insert(ctx context.Context, tx pgx.Tx, ids []uuid.UUID, sched
 		return nil
 	}
 	var opts *river.InsertOpts
-	if scheduledAt.After(time.Now()) {
+	if !scheduledAt.IsZero() {
 		opts = &river.InsertOpts{ScheduledAt: scheduledAt}
 	}
 	params := make([]river.InsertManyParams, len(ids))

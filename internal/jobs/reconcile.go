@@ -91,7 +91,7 @@ func (w *ReconcileWorker) Timeout(*river.Job[ReconcileArgs]) time.Duration {
 
 // Work goes on with the run that is open, or makes one. A run that takes longer than a job goes on in the next one, so that
 // no job is long and a dead process's is soon taken up. One that is interrupted by a shutdown is no failure.
-func (w *ReconcileWorker) Work(ctx context.Context, _ *river.Job[ReconcileArgs]) error {
+func (w *ReconcileWorker) Work(ctx context.Context, job *river.Job[ReconcileArgs]) error {
 	limited, cancel := context.WithTimeout(ctx, w.reconcile.RunTime)
 	defer cancel()
 	err := w.reconcile.Run(limited)
@@ -102,7 +102,7 @@ func (w *ReconcileWorker) Work(ctx context.Context, _ *river.Job[ReconcileArgs])
 		w.reconcile.Logger.InfoContext(ctx, "reconciliation interrupted, the next run goes on")
 		return nil
 	case errors.Is(limited.Err(), context.DeadlineExceeded):
-		return river.JobSnooze(reconcilePause)
+		return snoozeUntil(job.AttemptedAt.Add(w.reconcile.RunTime+reconcilePause), time.Now)
 	}
 	w.reconcile.Logger.ErrorContext(ctx, "reconciliation failed, the next run goes on", "error", err)
 	return err

@@ -170,8 +170,9 @@ func (b *bench) skewedClient(by time.Duration) *Client {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	config.RetryPolicy = &retryPolicy{now: clock.Now, jitter: func() float64 { return 0 }}
 	config.Test = river.TestConfig{Time: clock}
-	client, err := newClient(b.pool, config, crmKinds())
+	client, err := newClient(b.pool, config, crmKinds(), clock.Now)
 	if err != nil {
 		b.t.Fatal(err)
 	}
