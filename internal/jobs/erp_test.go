@@ -185,6 +185,16 @@ func TestARegistrationWhoseJobIsLostOrWhoseWorkerDiedIsTakenUpByTheSweep(t *test
 	}
 }
 
+// Reconciliation asks a target between two attempts; what it hears may put the next one forward.
+func TestARegistrationThatIsDueLongBeforeItsJobIsTakenUpByTheSweep(t *testing.T) {
+	b := setupERP(t, nil)
+	b.issue(1)
+	b.exec("UPDATE river_job SET state = 'scheduled', scheduled_at = now() + interval '1 hour'")
+	b.exec("UPDATE registrations SET next_attempt_at = now() - interval '1 hour'")
+	b.startERP()
+	testdb.Await(b.t, "both are registered", func() bool { return b.count("registrations WHERE status = 'succeeded'") == 2 })
+}
+
 func TestAQueuedRegistrationIsKnownAsSuchOnlyWhileAJobIsAboutToWorkOnIt(t *testing.T) {
 	b := setupERP(t, nil)
 	b.issue(1)

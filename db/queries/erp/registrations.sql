@@ -127,7 +127,8 @@ SELECT id FROM overtaken;
 
 -- name: RegistrationListWithoutJob :many
 -- Open, due for longer than the margin, and no job left that could work on it. A running job counts only as long as its
--- client may be alive; a scheduled one only as long as it is not overdue itself. Those with stop_reason wait for a person.
+-- client may be alive; a scheduled one only if it is just due: overdue it is lost, and a later one waits for a time that
+-- was put forward (by reconciliation, which has asked in between). Those with stop_reason wait for a person.
 SELECT r.id
 FROM registrations AS r
 WHERE r.status IN ('pending', 'unknown')
@@ -139,7 +140,9 @@ WHERE r.status IN ('pending', 'unknown')
         AND j.args ->> 'registration_id' = r.id::text
         AND (j.state IN ('available', 'pending')
              OR j.state = 'running' AND j.attempted_at > now() - make_interval(secs => @job_timeout_seconds::float8)
-             OR j.state IN ('scheduled', 'retryable')
+             OR j.state = 'scheduled'
+                AND j.scheduled_at > now() - make_interval(secs => @margin_seconds::float8) AND j.scheduled_at <= now()
+             OR j.state = 'retryable'
                 AND j.scheduled_at > now() - make_interval(secs => @margin_seconds::float8)))
 ORDER BY r.next_attempt_at
 LIMIT @max_items;
