@@ -50,7 +50,11 @@ func NewSweeper(pool *pgxpool.Pool, jobs JobInserter, opts SweeperOptions) *Swee
 // harm: the operation's own lease decides who delivers it.
 func (s *Sweeper) Sweep(ctx context.Context) (enqueued int, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		ids, err := crmdb.New(tx).DeliveryListWithoutJob(ctx, crmdb.DeliveryListWithoutJobParams{
+		queries := crmdb.New(tx)
+		if err := queries.DeliveryListByHash(ctx); err != nil {
+			return fmt.Errorf("plan the list of operations without a job: %w", err)
+		}
+		ids, err := queries.DeliveryListWithoutJob(ctx, crmdb.DeliveryListWithoutJobParams{
 			MarginSeconds: s.opts.Margin.Seconds(), JobTimeoutSeconds: s.opts.JobTimeout.Seconds(),
 			JobKind: s.opts.JobKind, MaxItems: s.opts.Batch,
 		})

@@ -62,6 +62,9 @@ func (s *Sweeper) Sweep(ctx context.Context) (swept Swept, err error) {
 			return err
 		}
 		swept.Overtaken = len(ids)
+		if err := queries.RegistrationListByHash(ctx); err != nil {
+			return fmt.Errorf("plan the list of registrations without a job: %w", err)
+		}
 		lost, err := queries.RegistrationListWithoutJob(ctx, erpdb.RegistrationListWithoutJobParams{
 			StopReason: string(ReasonNothingIsSafe), MarginSeconds: s.opts.Margin.Seconds(), JobKind: s.opts.JobKind,
 			JobTimeoutSeconds: s.opts.JobTimeout.Seconds(), MaxItems: s.opts.Batch,
