@@ -12,6 +12,22 @@ import (
 	"github.com/google/uuid"
 )
 
+const registrationAcknowledge = `-- name: RegistrationAcknowledge :execrows
+UPDATE registrations
+SET flagged_at = NULL
+WHERE id = $1 AND (status = 'failed' OR status = 'succeeded' AND flagged_at IS NOT NULL)
+`
+
+// A person has dealt with it: the flag goes, nothing else changes. What has failed has no flag as a rule, and what was
+// done about it by hand may be put on record all the same. Only what is final.
+func (q *Queries) RegistrationAcknowledge(ctx context.Context, id uuid.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, registrationAcknowledge, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const registrationAges = `-- name: RegistrationAges :one
 SELECT coalesce((SELECT extract(epoch FROM now() - min(created_at))
                  FROM registrations

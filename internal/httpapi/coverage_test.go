@@ -123,6 +123,7 @@ func provokeTrouble(t *testing.T, note func(path string, a answer)) {
 		note("GET /admin/v1/registrations/{id}", e.get("admin", id))
 		note("POST /admin/v1/registrations/{id}/replay", e.admin("admin", id+"/replay", replayBody))
 		note("POST /admin/v1/registrations/{id}/resolve", e.admin("admin", id+"/resolve", resolveBody))
+		note("POST /admin/v1/registrations/{id}/acknowledge", e.admin("admin", id+"/acknowledge", acknowledgeBody))
 	}
 	entered, release := make(chan struct{}), make(chan struct{})
 	busy := serveERP(t, func(d *httpapi.ERPDeps) {

@@ -65,6 +65,7 @@ func (e erp) routes(p *pages) {
 	e.get("/admin/v1/registrations/:id", e.getRegistration, e.api(auth.RoleAdmin)...)
 	e.echo.POST("/admin/v1/registrations/:id/replay", e.replayRegistration, e.api(auth.RoleAdmin)...)
 	e.echo.POST("/admin/v1/registrations/:id/resolve", e.resolveRegistration, e.api(auth.RoleAdmin)...)
+	e.echo.POST("/admin/v1/registrations/:id/acknowledge", e.acknowledgeRegistration, e.api(auth.RoleAdmin)...)
 	e.probes() // /healthz /readyz /metrics
 
 	e.get("/", p.home)

@@ -19,6 +19,7 @@ type Registrations interface {
 	GetRegistration(ctx context.Context, tenant string, id uuid.UUID) (erpapi.RegistrationDetail, error)
 	ReplayRegistration(ctx context.Context, tenant string, id uuid.UUID, by invoice.By) error
 	ResolveRegistration(ctx context.Context, tenant string, id uuid.UUID, r invoice.Resolution, by invoice.By) error
+	AcknowledgeRegistration(ctx context.Context, tenant string, id uuid.UUID, by invoice.By) error
 }
 
 func (e erp) listRegistrations(c echo.Context) error {
@@ -82,6 +83,15 @@ func registrationID(c echo.Context) (uuid.UUID, error) {
 
 // replayRegistration answers with the registration as it stands once it is queued.
 func (e erp) replayRegistration(c echo.Context) error {
+	return e.changeRegistration(c, e.registrations.ReplayRegistration)
+}
+
+func (e erp) acknowledgeRegistration(c echo.Context) error {
+	return e.changeRegistration(c, e.registrations.AcknowledgeRegistration)
+}
+
+// changeRegistration answers with the registration as it stands after a change that needs nothing but a reason.
+func (e erp) changeRegistration(c echo.Context, change func(ctx context.Context, tenant string, id uuid.UUID, by invoice.By) error) error {
 	var body struct {
 		Reason string `json:"reason"`
 	}
@@ -90,7 +100,7 @@ func (e erp) replayRegistration(c echo.Context) error {
 		return err
 	}
 	who := identity(c)
-	err = e.registrations.ReplayRegistration(c.Request().Context(), who.Tenant, id, invoice.By{Actor: who.TokenID, Reason: body.Reason})
+	err = change(c.Request().Context(), who.Tenant, id, invoice.By{Actor: who.TokenID, Reason: body.Reason})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,8 @@ import (
 const (
 	replayBody  = `{"reason":"the gateway answers again"}`
 	resolveBody = `{"status":"succeeded","reference":"REG-7","reason":"it can't be asked","evidence":"ticket 42"}`
+	// acknowledgeBody is what is told of what has come to its end.
+	acknowledgeBody = `{"reason":"cancelled there, ticket 43"}`
 )
 
 // plant puts a registration of an invoice into the database, at a target of its own, with one lost attempt. Nobody works
@@ -30,7 +32,7 @@ WITH t AS (
 ), r AS (
     INSERT INTO registrations (id, tenant_id, invoice_id, target_id, key, status, attempt, next_attempt_at, finished_at, flagged_at, reference, detail)
     SELECT gen_random_uuid(), t.tenant_id, i.id, t.id, i.operation_key, $3, 1, CASE WHEN $3 = 'unknown' THEN now() + interval '1 hour' END,
-           CASE WHEN $3 = 'succeeded' THEN now() END, CASE WHEN $3 = 'unknown' THEN now() END, CASE WHEN $3 = 'succeeded' THEN 'REG-1' ELSE '' END, 'no answer'
+           CASE WHEN $3 IN ('succeeded', 'failed') THEN now() END, CASE WHEN $3 = 'unknown' THEN now() END, CASE WHEN $3 = 'succeeded' THEN 'REG-1' ELSE '' END, 'no answer'
     FROM t, invoices AS i WHERE i.id = $1::uuid
     RETURNING id
 ), a AS (
@@ -43,6 +45,12 @@ SELECT id FROM r`, invoice, target, status).Scan(&id)
 	}
 	e.exec("UPDATE targets SET disabled_at = now() WHERE id = '" + target + "'") // later invoices are none of its business
 	return id
+}
+
+// flag has a person told of a registration.
+func (e erp) flag(id string) {
+	e.t.Helper()
+	e.exec("UPDATE registrations SET flagged_at = now(), reason = 'registered_twice' WHERE id = '" + id + "'")
 }
 
 // adminOf makes one more tenant's administrator a token, and gives it.
@@ -82,7 +90,7 @@ func provokeRegistrations(e erp, invoice string, note func(string, answer), vali
 	note(one, e.get("", base+"/"+open))
 	note(one, e.get("writer", base+"/"+open))
 	note(one, e.get("admin", base+"/x"))
-	for action, body := range map[string]string{"replay": replayBody, "resolve": resolveBody} {
+	for action, body := range map[string]string{"replay": replayBody, "resolve": resolveBody, "acknowledge": acknowledgeBody} {
 		path := "POST /admin/v1/registrations/{id}/" + action
 		note(path, e.admin("admin", base+"/"+open+"/"+action, "{}"))
 		note(path, e.admin("", base+"/"+open+"/"+action, body))
@@ -95,6 +103,8 @@ func provokeRegistrations(e erp, invoice string, note func(string, answer), vali
 		note(path, e.do(plain))
 	}
 	valid("POST /admin/v1/registrations/{id}/resolve", e.adminRequest("admin", base+"/"+open+"/resolve", resolveBody))
+	e.flag(done)
+	valid("POST /admin/v1/registrations/{id}/acknowledge", e.adminRequest("admin", base+"/"+done+"/acknowledge", acknowledgeBody))
 	again := e.plant(invoice, "other", "unknown")
 	valid("POST /admin/v1/registrations/{id}/replay", e.adminRequest("admin", base+"/"+again+"/replay", replayBody))
 }
@@ -153,6 +163,7 @@ func TestWalkingTheListMeetsEachRegistrationOnceAndNoOtherTenantsOwn(t *testing.
 		e.get("t2-admin", "/admin/v1/registrations/"+id).wantProblem(http.StatusNotFound, problem.NotFound)
 		e.admin("t2-admin", "/admin/v1/registrations/"+id+"/replay", replayBody).wantProblem(http.StatusNotFound, problem.NotFound)
 		e.admin("t2-admin", "/admin/v1/registrations/"+id+"/resolve", resolveBody).wantProblem(http.StatusNotFound, problem.NotFound)
+		e.admin("t2-admin", "/admin/v1/registrations/"+id+"/acknowledge", acknowledgeBody).wantProblem(http.StatusNotFound, problem.NotFound)
 		break
 	}
 }
@@ -202,4 +213,62 @@ func TestAPersonSettlesOnlyWhatIsUnknownAndWithEvidence(t *testing.T) {
 	}
 	e.admin("admin", path+"/resolve", `{"status":"failed","reason":"r","evidence":"e"}`).wantProblem(http.StatusConflict, problem.WrongState)
 	e.admin("admin", path+"/replay", replayBody).wantProblem(http.StatusConflict, problem.WrongState)
+}
+
+// What is final is refused by replay and resolve: without this its flag would stay for ever, and keep its reservation.
+func TestAPersonTakesTheFlagOffWhatHasEndedAndChangesNothingElse(t *testing.T) {
+	t.Parallel()
+	e := startERPWithoutWorker(t)
+	inv := e.post("k-1", base).wantFirst().invoice()
+	id := e.plant(inv.ID, "books", "succeeded")
+	e.flag(id)
+	path := "/admin/v1/registrations/" + id
+	var before, after erpapi.RegistrationDetail
+	e.get("admin", path).decode(&before)
+	e.admin("admin", path+"/acknowledge", `{"reason":" "}`).wantProblem(http.StatusBadRequest, problem.MalformedRequest)
+	e.admin("writer", path+"/acknowledge", acknowledgeBody).wantProblem(http.StatusForbidden, problem.Forbidden)
+	e.admin("admin", path+"/acknowledge", acknowledgeBody).decode(&after)
+	before.Flagged, before.FlaggedAt = false, nil
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("more than the flag has changed (-want +got)\n%s", diff)
+	}
+	var flagged erpapi.RegistrationPage
+	if e.get("admin", "/admin/v1/registrations?flagged=true").decode(&flagged); len(flagged.Items) != 0 {
+		t.Errorf("still among those that a person has to look at: %+v", flagged.Items)
+	}
+	e.admin("admin", path+"/acknowledge", acknowledgeBody).wantProblem(http.StatusConflict, problem.WrongState)
+	if n := e.count("SELECT count(*) FROM audit_entries WHERE action = 'registration.acknowledge' AND subject = '" + id +
+		"' AND actor <> '' AND reason = 'cancelled there, ticket 43'"); n != 1 {
+		t.Errorf("%d audit entries, want 1", n)
+	}
+}
+
+func TestWhatIsStillOpenKeepsItsFlagUntilItIsReplayedOrSettled(t *testing.T) {
+	t.Parallel()
+	e := startERPWithoutWorker(t)
+	inv := e.post("k-1", base).wantFirst().invoice()
+	path := "/admin/v1/registrations/" + e.plant(inv.ID, "gateway", "unknown")
+	e.admin("admin", path+"/acknowledge", acknowledgeBody).wantProblem(http.StatusConflict, problem.WrongState)
+	var detail erpapi.RegistrationDetail
+	if e.get("admin", path).decode(&detail); !detail.Flagged || detail.Status != "unknown" {
+		t.Errorf("got %+v", detail)
+	}
+	if n := e.count("SELECT count(*) FROM audit_entries WHERE action = 'registration.acknowledge'"); n != 0 {
+		t.Errorf("%d audit entries of what was refused", n)
+	}
+}
+
+// A rejection has no flag; that the invoice was registered by hand is put on record all the same.
+func TestWhatWasDoneByHandAboutARejectionIsPutOnRecord(t *testing.T) {
+	t.Parallel()
+	e := startERPWithoutWorker(t)
+	inv := e.post("k-1", base).wantFirst().invoice()
+	path := "/admin/v1/registrations/" + e.plant(inv.ID, "gateway", "failed")
+	var detail erpapi.RegistrationDetail
+	if e.admin("admin", path+"/acknowledge", acknowledgeBody).decode(&detail); detail.Status != "failed" {
+		t.Errorf("got %+v", detail)
+	}
+	if n := e.count("SELECT count(*) FROM audit_entries WHERE action = 'registration.acknowledge'"); n != 1 {
+		t.Errorf("%d audit entries, want 1", n)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"invoicebridge/internal/problem"
 	"invoicebridge/internal/retention"
@@ -166,6 +167,26 @@ func TestOnlyWhatIsCompleteAndExpiredGoes(t *testing.T) {
 	e.exec("UPDATE registrations SET lease_until = NULL, flagged_at = NULL, " + finishedRegistration + " WHERE status NOT IN ('succeeded', 'failed')")
 	if got := e.purge(Keep{}); got["idempotency_records"] != 4 {
 		t.Errorf("removed %v once the registrations had ended", got)
+	}
+}
+
+func TestAFlagKeepsTheReservationOfWhatHasEndedUntilItIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	e.plantRegistration(e.mustIssue("K1", request(t)), finishedRegistration+", flagged_at = now(), reason = 'registered_twice'")
+	e.age(130)
+	if got := e.purge(Keep{}); got["idempotency_records"] != 0 {
+		t.Errorf("removed %v before anybody has looked", got)
+	}
+	var id uuid.UUID
+	if err := e.pool.QueryRow(t.Context(), "SELECT id FROM registrations").Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.AcknowledgeRegistration(t.Context(), tenant, id, By{Actor: "a", Reason: "cancelled there"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.purge(Keep{}); got["idempotency_records"] != 1 {
+		t.Errorf("removed %v once a person had dealt with it", got)
 	}
 }
 

@@ -222,3 +222,10 @@ UPDATE registrations
 SET status = @status, reference = @reference, next_attempt_at = NULL, finished_at = now(), flagged_at = NULL,
     reason = @reason, detail = @detail
 WHERE id = @id AND status = 'unknown';
+
+-- name: RegistrationAcknowledge :execrows
+-- A person has dealt with it: the flag goes, nothing else changes. What has failed has no flag as a rule, and what was
+-- done about it by hand may be put on record all the same. Only what is final.
+UPDATE registrations
+SET flagged_at = NULL
+WHERE id = @id AND (status = 'failed' OR status = 'succeeded' AND flagged_at IS NOT NULL);
