@@ -39,6 +39,9 @@ const (
 type RegistrationObserver interface {
 	RegistrationAttemptEnded(outcome string)
 	RegistrationFlagged(reason RegistrationReason)
+	// TargetNotAuthorised is called, beside RegistrationAttemptEnded, for each attempt that a target's credential has
+	// stopped: it is missing, or not taken.
+	TargetNotAuthorised(tenant, target string)
 }
 
 // RegistrarOptions are a Registrar's settings. Kinds and Credential are required, the zero values of the rest usable.

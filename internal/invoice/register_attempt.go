@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/google/uuid"
@@ -251,6 +252,13 @@ func (r *Registrar) pause(a *registration) time.Duration {
 	return 0
 }
 
+// refused: there is no credential, or the target does not take it. To a question that is no answer like any other: it goes
+// on being asked.
+func (a *registration) refused() bool {
+	return a.verdict.Outcome == outcomeNotAuthorised || a.verdict.Outcome == outcomeInconclusive &&
+		(a.httpStatus == http.StatusUnauthorized || a.httpStatus == http.StatusForbidden)
+}
+
 // report tells log and metrics, after the commit.
 func (r *Registrar) report(ctx context.Context, a *registration, row erpdb.RegistrationEndRow) {
 	v := &a.verdict
@@ -263,11 +271,18 @@ func (r *Registrar) report(ctx context.Context, a *registration, row erpdb.Regis
 		log.WarnContext(ctx, "registration failed")
 	case v.Status == RegistrationSucceeded:
 		log.InfoContext(ctx, "invoice registered", "reference", v.Reference)
-	default:
+	case !a.refused():
 		log.InfoContext(ctx, "registration goes on", "next_attempt_at", row.DueAt)
+	}
+	if a.refused() { // each time, and long before the flag: all that the tenant issues waits for it
+		log.ErrorContext(ctx, "the target's credential is missing or not taken: put a valid one where credential_ref says, "+
+			"or name another place with erp-api target set", "credential_ref", a.row.CredentialRef, "next_attempt_at", row.DueAt)
 	}
 	if r.opts.Observer != nil {
 		r.opts.Observer.RegistrationAttemptEnded(string(v.Outcome))
+		if a.refused() {
+			r.opts.Observer.TargetNotAuthorised(a.row.TenantID, a.row.TargetID)
+		}
 	}
 	if row.NewlyFlagged {
 		r.observeFlag(v.Reason)

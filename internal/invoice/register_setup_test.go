@@ -298,9 +298,16 @@ func (q *recordingQueue) RegistrationIsQueued(context.Context, pgx.Tx, uuid.UUID
 type flags struct {
 	mu      sync.Mutex
 	reasons []string
+	refused []string
 }
 
 func (*flags) RegistrationAttemptEnded(string) {}
+
+func (f *flags) TargetNotAuthorised(tenant, target string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refused = append(f.refused, tenant+" "+target)
+}
 
 func (f *flags) RegistrationFlagged(reason invoice.RegistrationReason) {
 	f.mu.Lock()

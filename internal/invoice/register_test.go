@@ -1,8 +1,15 @@
 package invoice_test
 
 import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"invoicebridge/internal/target"
 	"invoicebridge/internal/target/einvoice"
@@ -263,4 +270,54 @@ func TestACredentialThatIsMissingSendsNothingAndIsNotKept(t *testing.T) {
 	b.reg = b.registrar()
 	b.try()
 	b.want(state{Status: "succeeded", Reference: "REG-000001"})
+}
+
+// A flag comes only after a day, and until then all that the tenant issues would wait with nobody told.
+func TestARefusedCredentialIsToldAtEachAttemptWithWhatToChange(t *testing.T) {
+	b := setupRegister(t, einvoice.Kind, locatable)
+	b.issue()
+	var log bytes.Buffer
+	b.opts.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
+	good := b.opts.Credential
+	secret, err := target.NewSecret("revoked"), error(nil)
+	b.opts.Credential = func(string) (target.Secret, error) { return secret, err }
+	b.reg = b.registrar()
+	told := func(times int) {
+		t.Helper()
+		want := slices.Repeat([]string{regTenant + " " + einvoice.Kind}, times)
+		if diff := cmp.Diff(want, b.flags.refused); diff != "" {
+			t.Errorf("counted (-want +got)\n%s", diff)
+		}
+		if lines := strings.Count(log.String(), "\n"); lines != times {
+			t.Errorf("%d errors, want %d:\n%s", lines, times, &log)
+		}
+		for _, part := range []string{"tenant=" + regTenant, "target=" + einvoice.Kind, "credential_ref=env:TARGET_TOKEN", "erp-api target set"} {
+			if strings.Count(log.String(), part) != times {
+				t.Errorf("%s is not told each time:\n%s", part, &log)
+			}
+		}
+		if strings.Contains(log.String(), "revoked") {
+			t.Errorf("the credential is in the log:\n%s", &log)
+		}
+	}
+	b.try()
+	told(1)
+	b.try()
+	told(2)
+	secret, err = target.Secret{}, errors.New("TARGET_TOKEN is not set")
+	b.try()
+	told(3)
+	b.want(state{Status: "pending", Reason: "not_authorised"})
+
+	secret, err = good("")
+	b.script(targetsim.ResetAfter)
+	b.try()
+	secret = target.NewSecret("revoked") // and now it is only asked
+	b.try()
+	told(4)
+	secret, err = good("")
+	b.try()
+	told(4)
+	b.want(state{Status: "succeeded", Reference: "REG-000001"})
+	b.wantFlags()
 }

@@ -17,6 +17,7 @@ type ERPMetrics struct {
 	log        *slog.Logger
 	attempts   *prometheus.CounterVec
 	flagged    *prometheus.CounterVec
+	refused    *prometheus.CounterVec
 	enqueued   prometheus.Counter
 	oldestOpen *prometheus.Desc
 	oldestJob  *prometheus.Desc
@@ -37,6 +38,9 @@ func NewERPMetrics(pool *pgxpool.Pool, log *slog.Logger) *ERPMetrics {
 		flagged: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "erp_registrations_flagged_total", Help: "Registrations that an operator was told of.",
 		}, []string{"reason"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "erp_target_not_authorised_total", Help: "Attempts that a target's credential has stopped: it is missing, or not taken.",
+		}, []string{"tenant", "target"}), // as many as are configured
 		enqueued: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "erp_sweep_enqueued_total", Help: "Registrations that nobody worked on and that the sweep enqueued again.",
 		}),
@@ -57,12 +61,18 @@ func (m *ERPMetrics) RegistrationFlagged(reason invoice.RegistrationReason) {
 	m.flagged.WithLabelValues(string(reason)).Inc()
 }
 
+// TargetNotAuthorised implements invoice.RegistrationObserver.
+func (m *ERPMetrics) TargetNotAuthorised(tenant, target string) {
+	m.refused.WithLabelValues(tenant, target).Inc()
+}
+
 func (m *ERPMetrics) swept(n int) { m.enqueued.Add(float64(n)) }
 
 // Describe implements prometheus.Collector.
 func (m *ERPMetrics) Describe(descs chan<- *prometheus.Desc) {
 	m.attempts.Describe(descs)
 	m.flagged.Describe(descs)
+	m.refused.Describe(descs)
 	m.enqueued.Describe(descs)
 	descs <- m.oldestOpen
 	descs <- m.oldestJob
@@ -72,6 +82,7 @@ func (m *ERPMetrics) Describe(descs chan<- *prometheus.Desc) {
 func (m *ERPMetrics) Collect(metrics chan<- prometheus.Metric) {
 	m.attempts.Collect(metrics)
 	m.flagged.Collect(metrics)
+	m.refused.Collect(metrics)
 	m.enqueued.Collect(metrics)
 	ctx, cancel := context.WithTimeout(context.Background(), agesTimeLimit)
 	defer cancel()

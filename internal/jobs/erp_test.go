@@ -223,3 +223,15 @@ func TestAQueuedRegistrationIsKnownAsSuchOnlyWhileAJobIsAboutToWorkOnIt(t *testi
 		}
 	}
 }
+
+func TestMetricsTellWhichTargetTakesNoCredential(t *testing.T) {
+	b := setupERP(t, nil)
+	m := NewERPMetrics(b.pool, nil)
+	m.TargetNotAuthorised("acme", "gateway")
+	m.TargetNotAuthorised("acme", "gateway")
+	m.TargetNotAuthorised("other", "gateway")
+	got := gather(t, m)
+	if got["erp_target_not_authorised_total acme gateway"] != 2 || got["erp_target_not_authorised_total other gateway"] != 1 {
+		t.Errorf("got %v", got)
+	}
+}
