@@ -231,7 +231,7 @@ func TestMetricsTellWhichTargetTakesNoCredential(t *testing.T) {
 	m.TargetNotAuthorised("acme", "gateway")
 	m.TargetNotAuthorised("other", "gateway")
 	got := gather(t, m)
-	if got["erp_target_not_authorised_total acme gateway"] != 2 || got["erp_target_not_authorised_total other gateway"] != 1 {
+	if got["erp_target_not_authorised_total gateway acme"] != 2 || got["erp_target_not_authorised_total gateway other"] != 1 {
 		t.Errorf("got %v", got)
 	}
 }
