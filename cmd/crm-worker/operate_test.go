@@ -72,11 +72,10 @@ func TestOperationsAreReplayedAndRevisedFromTheCommandLine(t *testing.T) {
 	}
 }
 
-func TestBooksAreReconciledFromTheCommandLine(t *testing.T) {
-	t.Parallel()
-	pool, erp := testdb.CRM(t), testdb.ERP(t)
-	database := "--database-url=" + testdb.DSN(t, pool)
-	must(t, "tenant", "create", "acme", "--name=Acme", "--actor=me", database)
+// serveBooks starts an ERP with a tenant acme, and gives its address and tokens.
+func serveBooks(t *testing.T) (url, reader, writer string) {
+	t.Helper()
+	erp := testdb.ERP(t)
 	admin, by := auth.NewAdmin(erpstore.New(erp)), auth.By{Actor: "test"}
 	if err := admin.CreateTenant(t.Context(), "acme", "Acme", by); err != nil {
 		t.Fatal(err)
@@ -85,7 +84,7 @@ func TestBooksAreReconciledFromTheCommandLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, reader, err := admin.CreateToken(t.Context(), "acme", auth.RoleReader, "test", by)
+	_, reader, err = admin.CreateToken(t.Context(), "acme", auth.RoleReader, "test", by)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +97,40 @@ func TestBooksAreReconciledFromTheCommandLine(t *testing.T) {
 	}
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	client, err := erpapi.NewClient(erpapi.ClientConfig{BaseURL: server.URL})
+	return server.URL, reader, writer
+}
+
+func TestReconcilingFromTheCommandLineEnqueuesWhatWasNeverSent(t *testing.T) {
+	t.Parallel()
+	pool := testdb.CRM(t)
+	database := "--database-url=" + testdb.DSN(t, pool)
+	must(t, "tenant", "create", "acme", "--name=Acme", "--actor=me", database)
+	url, reader, _ := serveBooks(t)
+	key := submit(t, pool, smallOrder("SO-1"))
+	for _, sql := range []string{"DELETE FROM river_job", "UPDATE operations SET next_attempt_at = now() - interval '1 hour'"} {
+		if _, err := pool.Exec(context.Background(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := must(t, "reconcile", "--tenant=acme", "--erp-url="+url, "--erp-token=acme="+reader, database)
+	if fields := strings.Fields(strings.Split(out, "\n")[1]); fields[4] != "1" {
+		t.Errorf("reconcile says %s", out)
+	}
+	var queued int
+	err := pool.QueryRow(t.Context(), `SELECT count(*) FROM river_job AS j JOIN operations AS o ON o.id::text = j.args ->> 'operation_id'
+		WHERE j.kind = 'deliver_operation' AND o.key = $1`, key).Scan(&queued)
+	if err != nil || queued != 1 {
+		t.Errorf("%d jobs, want 1; %v", queued, err)
+	}
+}
+
+func TestBooksAreReconciledFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	pool := testdb.CRM(t)
+	database := "--database-url=" + testdb.DSN(t, pool)
+	must(t, "tenant", "create", "acme", "--name=Acme", "--actor=me", database)
+	url, reader, writer := serveBooks(t)
+	client, err := erpapi.NewClient(erpapi.ClientConfig{BaseURL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +140,7 @@ func TestBooksAreReconciledFromTheCommandLine(t *testing.T) {
 	if x.Status != http.StatusCreated {
 		t.Fatalf("issue: %d %s", x.Status, x.Body)
 	}
-	out := must(t, "reconcile", "--tenant=acme", "--erp-url="+server.URL, "--erp-token=acme="+reader, "--since=2026-01-01T00:00:00Z", database)
+	out := must(t, "reconcile", "--tenant=acme", "--erp-url="+url, "--erp-token=acme="+reader, "--since=2026-01-01T00:00:00Z", database)
 	if fields := strings.Fields(strings.Split(out, "\n")[1]); fields[0] != "2026-01-01T00:00:00Z" || strings.Join(fields[2:], " ") != "1 1 0 0" {
 		t.Errorf("reconcile says %s", out)
 	}
@@ -118,7 +150,7 @@ func TestBooksAreReconciledFromTheCommandLine(t *testing.T) {
 	if out := must(t, "divergences", "list", "--tenant=acme", "--kind=amount_differs", "--all", database); strings.Contains(out, "foreign") {
 		t.Errorf("divergences are %s", out)
 	}
-	if _, err := command(t, "reconcile", "--tenant=acme", "--erp-url="+server.URL, "--erp-token=other=x", database); err == nil || !strings.Contains(err.Error(), "acme") {
+	if _, err := command(t, "reconcile", "--tenant=acme", "--erp-url="+url, "--erp-token=other=x", database); err == nil || !strings.Contains(err.Error(), "acme") {
 		t.Errorf("without a token: %v", err)
 	}
 }

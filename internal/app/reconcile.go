@@ -74,7 +74,7 @@ type CRMReconcileCommand struct {
 	Since          time.Time     `placeholder:"TIME" help:"Look further back than to the last run and CRM_RECONCILE_OVERLAP: compare all that was made since then, such as 2026-03-02T00:00:00Z."`
 	ERPURL         string        `name:"erp-url" env:"ERP_URL" required:"" placeholder:"URL" help:"Where the ERP's paths begin."`
 	ERPTokens      []string      `name:"erp-token" env:"ERP_TOKENS" sep:";" required:"" placeholder:"TENANT=TOKEN" help:"The ERP's bearer token of a tenant, as for serve; the role reader is enough."`
-	AttemptTimeout time.Duration `name:"attempt-timeout" env:"ATTEMPT_TIMEOUT" default:"30s" help:"Time for one question to the ERP."`
+	AttemptTimeout time.Duration `name:"attempt-timeout" env:"ATTEMPT_TIMEOUT" default:"30s" help:"Time for one question to the ERP, and for one attempt of the service, as it has it."`
 	Overlap        time.Duration `name:"reconcile-overlap" env:"CRM_RECONCILE_OVERLAP" default:"48h" help:"How far to look back behind the end of the last run."`
 }
 
@@ -94,7 +94,14 @@ func (c *CRMReconcileCommand) Run(ctx context.Context, env *AdminEnv, log *slog.
 		return err
 	}
 	defer pool.Close()
-	report, err := crm.NewReconciler(pool, client, crm.ReconcilerOptions{Token: tokens.of, Overlap: c.Overlap, Logger: log}).Run(ctx, c.Tenant, c.Since)
+	inserter, err := jobs.NewInserter(pool, log)
+	if err != nil {
+		return err
+	}
+	sweeper := jobs.NewSweeper(pool, inserter, crm.NewDeliverer(pool, client, crm.DelivererOptions{Logger: log}), 0)
+	report, err := crm.NewReconciler(pool, client, crm.ReconcilerOptions{
+		Token: tokens.of, Overlap: c.Overlap, Enqueue: sweeper.Sweep, Logger: log,
+	}).Run(ctx, c.Tenant, c.Since)
 	if err != nil {
 		return fmt.Errorf("%w (what was compared so far is kept; the next run goes on)", err)
 	}
