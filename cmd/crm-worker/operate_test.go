@@ -150,6 +150,9 @@ func TestBooksAreReconciledFromTheCommandLine(t *testing.T) {
 	if out := must(t, "divergences", "list", "--tenant=acme", "--kind=amount_differs", "--all", database); strings.Contains(out, "foreign") {
 		t.Errorf("divergences are %s", out)
 	}
+	if _, err := command(t, "divergences", "list", "--tenant=nope", database); err == nil || !strings.Contains(err.Error(), `no tenant "nope"`) {
+		t.Errorf("a tenant that there is not: %v", err)
+	}
 	if _, err := command(t, "reconcile", "--tenant=acme", "--erp-url="+url, "--erp-token=other=x", database); err == nil || !strings.Contains(err.Error(), "acme") {
 		t.Errorf("without a token: %v", err)
 	}

@@ -71,4 +71,7 @@ func TestRegistrationsAreReconciledFromTheCommandLine(t *testing.T) {
 	if _, err := erpAPI(t, "divergences", "list", db, "--tenant=acme", "--kind=nonsense"); err == nil || !strings.Contains(err.Error(), "nonsense") {
 		t.Errorf("a kind that there is not: %v", err)
 	}
+	if _, err := erpAPI(t, "divergences", "list", db, "--tenant=nope"); err == nil || !strings.Contains(err.Error(), `no tenant "nope"`) {
+		t.Errorf("a tenant that there is not: %v", err)
+	}
 }

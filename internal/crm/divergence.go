@@ -3,11 +3,14 @@ package crm
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"invoicebridge/internal/crmdb"
 	"invoicebridge/internal/problem"
@@ -74,7 +77,7 @@ type DivergenceFilter struct {
 }
 
 // ListDivergences gives one page of a tenant's divergences, the newest first, and the cursor of the next page; "" after
-// the last. A wrong filter is malformed-request.
+// the last. A wrong filter is malformed-request, a tenant that is not there not-found.
 func (s *Service) ListDivergences(ctx context.Context, tenant string, f DivergenceFilter) (page []Divergence, next string, err error) {
 	arg, err := f.params(tenant)
 	if err != nil {
@@ -85,6 +88,13 @@ func (s *Service) ListDivergences(ctx context.Context, tenant string, f Divergen
 	rows, err := crmdb.New(s.pool).DivergenceListPage(ctx, arg)
 	if err != nil {
 		return nil, "", fmt.Errorf("list divergences: %w", err)
+	}
+	if len(rows) == 0 {
+		if _, err := crmdb.New(s.pool).TenantGet(ctx, tenant); errors.Is(err, pgx.ErrNoRows) {
+			return nil, "", problem.New(problem.NotFound, "There is no tenant %q.", excerpt(tenant))
+		} else if err != nil {
+			return nil, "", fmt.Errorf("list divergences: %w", err)
+		}
 	}
 	if len(rows) > limit {
 		rows = rows[:limit]

@@ -2,8 +2,11 @@ package invoice
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"invoicebridge/internal/erpdb"
 	"invoicebridge/internal/problem"
@@ -21,7 +24,7 @@ type Divergence struct {
 }
 
 // ListDivergences gives the newest divergences of a tenant, at most limit (1 to MaxPage; 0 is DefaultPage): of one kind, or
-// of all; with resolved those that are, or are not, or, where it is nil, all. A wrong filter is malformed-request.
+// of all; with resolved those that are, or are not, or, where it is nil, all. A wrong filter is malformed-request, a tenant that is not there not-found.
 func (s *Service) ListDivergences(ctx context.Context, tenant, kind string, resolved *bool, limit int) ([]Divergence, error) {
 	if limit == 0 {
 		limit = DefaultPage
@@ -38,6 +41,13 @@ func (s *Service) ListDivergences(ctx context.Context, tenant, kind string, reso
 	if err != nil {
 		return nil, s.readFailed(ctx, "list divergences", err)
 	}
+	if len(rows) == 0 {
+		if _, err := erpdb.New(s.pool).TenantGet(ctx, tenant); errors.Is(err, pgx.ErrNoRows) {
+			return nil, noTenant(tenant)
+		} else if err != nil {
+			return nil, s.readFailed(ctx, "list divergences", err)
+		}
+	}
 	list := make([]Divergence, len(rows))
 	for i, r := range rows {
 		list[i] = Divergence{
@@ -46,4 +56,8 @@ func (s *Service) ListDivergences(ctx context.Context, tenant, kind string, reso
 		}
 	}
 	return list, nil
+}
+
+func noTenant(tenant string) error {
+	return problem.New(problem.NotFound, "There is no tenant %.80q.", tenant)
 }

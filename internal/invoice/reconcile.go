@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"invoicebridge/internal/erpdb"
-	"invoicebridge/internal/problem"
 )
 
 // Settings of a Reconciler, unless ReconcilerOptions says otherwise.
@@ -162,7 +161,7 @@ func (r *Reconciler) open(ctx context.Context, tenant string, since time.Time) (
 		return nil, false, ErrOvertaken
 	}
 	if violates(err, runOfTenant) {
-		return nil, false, problem.New(problem.NotFound, "There is no tenant %q.", tenant)
+		return nil, false, noTenant(tenant)
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("open a run: %w", err)

@@ -41,7 +41,7 @@ func (s *Service) SetSeries(ctx context.Context, tenant, role, prefix string, di
 		})
 	})
 	if violates(err, seriesOfTenant) {
-		return problem.New(problem.NotFound, "There is no tenant %q.", tenant)
+		return noTenant(tenant)
 	}
 	if err != nil {
 		return s.readFailed(ctx, "set invoice series", err)
