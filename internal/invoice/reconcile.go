@@ -92,7 +92,8 @@ const runOfTenant = "reconciliation_runs_tenant_id_fkey"
 // A run that was cut off is gone on with from its last batch. No transaction is open while a target is asked.
 //
 // What is unknown is asked about by an attempt like any other, under the rules and the guard of every attempt: what has
-// landed is settled. Nothing is ever sent. Everything else is only told, in the divergences.
+// landed is settled. Where the target has asked to come back later, that is left to the next run until then. Nothing is
+// ever sent. Everything else is only told, in the divergences.
 //
 // A target without an answer takes its own registrations out of the run, never those of others. Run ends early with ctx's
 // error, with ErrOvertaken, or if the database fails; calling it again goes on. A tenant that is not there is problem

@@ -239,6 +239,39 @@ func TestATargetWithoutAnAnswerIsLeftToTheNextRun(t *testing.T) {
 	b.finds([3]string{"status_differs", "open", "REF-0"})
 }
 
+// The sender's question and the run's are one to the target: each would have it asked before it wants to be.
+func TestATargetThatAskedToComeBackLaterIsNotAskedBefore(t *testing.T) {
+	b := setupRegister(t, einvoice.Kind, locatable)
+	b.issue()
+	b.script(targetsim.Busy) // for two minutes
+	b.try()
+	b.want(state{Status: "unknown", Reason: "waiting"})
+	if report := b.reconciles(); report.Unanswered != 1 || report.Compared != 0 {
+		t.Errorf("report is %+v", report)
+	}
+	b.wantAttempts("send wait")
+	b.pass(3 * time.Minute)
+	if report := b.reconciles(); report.Unanswered != 0 || report.Compared != 1 {
+		t.Errorf("report is %+v", report)
+	}
+	b.wantAttempts("send wait", "locate absent")
+}
+
+func TestWhatWasSettledByHandWhileItsTargetWasBusyIsComparedAsUsual(t *testing.T) {
+	b := setupRegister(t, einvoice.Kind, locatable)
+	b.issue()
+	b.script(targetsim.Busy)
+	b.try()
+	err := b.service.ResolveRegistration(t.Context(), regTenant, b.id,
+		invoice.Resolution{Status: invoice.RegistrationFailed, Evidence: "e"}, invoice.By{Actor: "a", Reason: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report := b.reconciles(); report.Compared != 1 || report.Unanswered != 0 {
+		t.Errorf("report is %+v", report)
+	}
+}
+
 func TestATargetRunThatWasCutOffGoesOn(t *testing.T) {
 	b := setupRegister(t, einvoice.Kind, locatable)
 	for _, order := range []string{"1", "2", "3", "4", "5"} {

@@ -23,8 +23,14 @@ ORDER BY r.id
 LIMIT @max_items;
 
 -- name: ReconciliationGetRegistration :one
--- What the standing (RegistrationGetStanding) does not have.
-SELECT r.reference, coalesce(extract(epoch FROM now() - r.last_sent_at), 0)::float8 AS last_sent_seconds,
+-- What the standing (RegistrationGetStanding) does not have. asked_to_wait: the newest answer was that the target is busy,
+-- and the pause that it asked for is not over.
+SELECT r.reference,
+       (coalesce(r.next_attempt_at > now(), false) -- null where it is final
+        AND EXISTS (SELECT FROM registration_attempts AS a
+                    WHERE a.registration_id = r.id AND a.number = r.attempt
+                      AND (a.outcome = 'wait' OR a.http_status IN (429, 503))))::boolean AS asked_to_wait,
+       coalesce(extract(epoch FROM now() - r.last_sent_at), 0)::float8 AS last_sent_seconds,
        coalesce(extract(epoch FROM now() - r.tried_since), 0)::float8 AS tried_seconds, i.source, i.order_id
 FROM registrations AS r
 JOIN invoices AS i ON i.id = r.invoice_id
