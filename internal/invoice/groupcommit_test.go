@@ -77,13 +77,14 @@ func (l lined) awaitQueued(n int) {
 	})
 }
 
+// wantIdle waits for the last leader to hand its lane over, which it does after its group has its answers.
 func (l lined) wantIdle() {
 	l.t.Helper()
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	if len(l.b.lanes) != 0 {
-		l.t.Errorf("a lane is left: %+v", l.b.lanes[tenant])
-	}
+	testdb.Await(l.t, "no lane is left", func() bool {
+		l.b.mu.Lock()
+		defer l.b.mu.Unlock()
+		return len(l.b.lanes) == 0
+	})
 }
 
 // wantKeys checks whose keys are in the lane, waiting or at work.

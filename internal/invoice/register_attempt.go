@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/google/uuid"
@@ -252,11 +251,9 @@ func (r *Registrar) pause(a *registration) time.Duration {
 	return 0
 }
 
-// refused: there is no credential, or the target does not take it. To a question that is no answer like any other: it goes
-// on being asked.
+// refused: there is no credential, or the target does not take it.
 func (a *registration) refused() bool {
-	return a.verdict.Outcome == outcomeNotAuthorised || a.verdict.Outcome == outcomeInconclusive &&
-		(a.httpStatus == http.StatusUnauthorized || a.httpStatus == http.StatusForbidden)
+	return a.verdict.Outcome == outcomeNotAuthorised || a.verdict.NotAuthorised
 }
 
 // report tells log and metrics, after the commit.

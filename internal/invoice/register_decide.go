@@ -87,6 +87,8 @@ type verdict struct {
 	Settle    time.Duration // with paceSettle: when
 	// Attention: a person has to look, now.
 	Attention bool
+	// NotAuthorised: a question was refused for its credential. What is known of the registration is what was known before.
+	NotAuthorised bool
 	// Held: the target works on it. It has a limit of its own.
 	Held bool
 	// RetryAfter is the least pause that the target asks for.
@@ -159,7 +161,7 @@ func decideLocated(a asked, l target.Located) verdict {
 	case l.State == target.Absent:
 		return v.absent(a)
 	default:
-		v.Outcome = outcomeInconclusive
+		v.Outcome, v.NotAuthorised = outcomeInconclusive, l.NotAuthorised
 		return v.unknown(paceGrow, ReasonInconclusive)
 	}
 }

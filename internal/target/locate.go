@@ -41,8 +41,10 @@ type Located struct {
 	// ForeignInvoice: under our reference there is another invoice, this one. State is Inconclusive, and stays so until
 	// somebody has looked.
 	ForeignInvoice string
-	Warnings       []string
-	Reasons        []Reason
+	// NotAuthorised: the target does not take our credential. State is Inconclusive.
+	NotAuthorised bool
+	Warnings      []string
+	Reasons       []Reason
 	// Detail says in one line what was found, for people.
 	Detail string
 	// RetryAfter is the least pause that the target asks for; 0: it asks for none.

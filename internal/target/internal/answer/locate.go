@@ -65,7 +65,9 @@ func common(x outbound.Exchange, now time.Time) (l target.Located, usable bool) 
 		State: target.Inconclusive, Detail: describe(x), RetryAfter: outbound.RetryAfter(x.Header, now),
 		HTTPStatus: x.Status, Answer: x.Body,
 	}
-	return l, x.Err == nil && x.Status == http.StatusOK && outbound.IsJSON(x.Header)
+	isJSON := outbound.IsJSON(x.Header)
+	l.NotAuthorised = x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden && isJSON // as in Sent
+	return l, x.Err == nil && x.Status == http.StatusOK && isJSON
 }
 
 // choose takes what is furthest of several records of one reference, and names the others that are, or may become,
