@@ -35,7 +35,13 @@ func TestWorkerKilledAfterTheERPsCommitLeavesOneInvoiceAndItsNumber(t *testing.T
 	}
 
 	w.timePasses()
-	rec2 := record(t, erp.url, nil)
+	rec2 := record(t, erp.url, func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+		if r.Method == http.MethodPost {
+			return false
+		}
+		w.WriteHeader(http.StatusServiceUnavailable) // or reconciliation would settle it by asking
+		return true
+	})
 	w.serveCRM(rec2.URL)
 	testdb.Await(t, "another worker has settled the operation", w.settled)
 	w.wantInvoices(1)
@@ -43,8 +49,7 @@ func TestWorkerKilledAfterTheERPsCommitLeavesOneInvoiceAndItsNumber(t *testing.T
 	if n := number(t, w.crm, `SELECT count(*) FROM attempts WHERE (number, outcome) IN ((1, 'overtaken'), (2, 'replayed'))`); n != 2 {
 		t.Error("the attempts are not told as overtaken and replayed")
 	}
-	first, second := <-rec.sent, <-rec2.sent
-	if first != second {
+	if first, second := rec.next(t), rec2.next(t); first != second {
 		t.Errorf("the second worker sent something else:\n%+v\n%+v", first, second)
 	}
 }

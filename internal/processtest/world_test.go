@@ -215,6 +215,18 @@ func forward(w http.ResponseWriter, r *http.Request, upstream string, body []byt
 	_, _ = io.Copy(w, res.Body)
 }
 
+// next is the oldest request that has not been looked at.
+func (rec *recorder) next(t testing.TB) request {
+	t.Helper()
+	select {
+	case r := <-rec.sent:
+		return r
+	default:
+		t.Fatal("nothing was sent")
+		return request{}
+	}
+}
+
 // wantOneBodyPerKey says that all that was sent under one key were the same bytes.
 func (rec *recorder) wantOneBodyPerKey(t testing.TB) (requests int) {
 	t.Helper()
