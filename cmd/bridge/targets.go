@@ -22,16 +22,16 @@ import (
 // What takes minutes and hours at real targets takes seconds in a demo. The settle time outlasts everything that the
 // simulator does late, and the longest request: what targets promise holds here, too.
 const (
-	targetTimeout   = time.Second
-	targetLate      = 2 * time.Second
-	targetSettle    = 6 * time.Second
+	targetTimeout   = 500 * time.Millisecond
+	targetLate      = 700 * time.Millisecond
+	targetSettle    = 2 * time.Second
 	targetKeyWindow = 24 * time.Hour
 )
 
 func registering() app.RegisterConfig {
 	return app.RegisterConfig{
 		TargetTimeout: targetTimeout, SweepInterval: sweepInterval,
-		BackOff: backoff.BackOff{Base: 200 * time.Millisecond, Cap: 2 * time.Second, Slow: 5 * time.Second},
+		BackOff: backoff.BackOff{Base: 200 * time.Millisecond, Cap: 500 * time.Millisecond, Slow: 5 * time.Second},
 	}
 }
 
