@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"invoicebridge/internal/app"
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/backoff"
 	"invoicebridge/internal/erpdb"
 	"invoicebridge/internal/invoice"
@@ -97,7 +98,7 @@ func (d *demo) setTargets(ctx context.Context, credential string) error {
 	} {
 		s.Tenant, s.CredentialRef, s.BaseURL = demoTenant, credential, "http://"+d.services.targets.addr+"/"+s.Kind
 		s.Can.Locatable, s.Can.AbsenceAuthoritative, s.Can.SettleTime = true, true, targetSettle
-		if err := admin.Set(ctx, s, true, invoice.By{Actor: "bridge", Reason: "demo"}); err != nil {
+		if err := admin.Set(ctx, s, true, audit.By{Actor: "bridge", Reason: "demo"}); err != nil {
 			return err
 		}
 	}

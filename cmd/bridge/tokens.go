@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/auth/crmstore"
 	"invoicebridge/internal/auth/erpstore"
@@ -70,7 +71,7 @@ func ensureToken(ctx context.Context, store demoStore, name, kept string, role a
 	if err != nil && !problem.Is(err, problem.Unauthenticated) {
 		return "", err
 	}
-	by := auth.By{Actor: "bridge", Reason: "demo"}
+	by := audit.By{Actor: "bridge", Reason: "demo"}
 	admin := auth.NewAdmin(store)
 	if err := admin.CreateTenant(ctx, demoTenant, "Demo company", by); err != nil && !errors.Is(err, auth.ErrTenantExists) {
 		return "", err

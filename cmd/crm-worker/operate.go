@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"invoicebridge/internal/app"
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/crm"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/jobs"
@@ -23,7 +24,7 @@ type byHand struct {
 	Key    string `arg:"" help:"Key of the operation."`
 }
 
-func (c *byHand) by() crm.By { return crm.By{Actor: c.Actor, Reason: c.Reason} }
+func (c *byHand) by() audit.By { return audit.By{Actor: c.Actor, Reason: c.Reason} }
 
 // write gives do a Service that puts jobs into the queue; a running service works them.
 func (c *byHand) write(ctx context.Context, env *app.AdminEnv, log *slog.Logger, do func(*crm.Service) error) error {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/auth/erpstore"
 	"invoicebridge/internal/crm"
@@ -76,7 +77,7 @@ func TestOperationsAreReplayedAndRevisedFromTheCommandLine(t *testing.T) {
 func serveBooks(t *testing.T) (url, reader, writer string) {
 	t.Helper()
 	erp := testdb.ERP(t)
-	admin, by := auth.NewAdmin(erpstore.New(erp)), auth.By{Actor: "test"}
+	admin, by := auth.NewAdmin(erpstore.New(erp)), audit.By{Actor: "test"}
 	if err := admin.CreateTenant(t.Context(), "acme", "Acme", by); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"invoicebridge/internal/app"
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/invoice"
 )
 
@@ -30,7 +31,7 @@ func (c *seriesSet) Run(ctx context.Context, env *app.AdminEnv) error {
 	}
 	defer pool.Close()
 	err = invoice.NewService(pool, invoice.Options{}).
-		SetSeries(ctx, c.Tenant, c.Role, c.Prefix, c.Digits, c.Actor, c.Reason)
+		SetSeries(ctx, c.Tenant, c.Role, c.Prefix, c.Digits, audit.By{Actor: c.Actor, Reason: c.Reason})
 	if err != nil {
 		return err
 	}

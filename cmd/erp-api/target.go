@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"invoicebridge/internal/app"
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/target"
 )
@@ -53,7 +54,7 @@ func (c *targetSet) Run(ctx context.Context, env *app.AdminEnv) error {
 	if t.ID == "" {
 		t.ID = t.Kind
 	}
-	by := invoice.By{Actor: c.Actor, Reason: c.Reason}
+	by := audit.By{Actor: c.Actor, Reason: c.Reason}
 	if err := invoice.NewTargetAdmin(pool, app.TargetKinds(c.TargetTimeout)).Set(ctx, t, c.Moved, by); err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (c *targetDisable) Run(ctx context.Context, env *app.AdminEnv) error {
 		return err
 	}
 	defer pool.Close()
-	by := invoice.By{Actor: c.Actor, Reason: c.Reason}
+	by := audit.By{Actor: c.Actor, Reason: c.Reason}
 	if err := invoice.NewTargetAdmin(pool, app.TargetKinds(0)).Disable(ctx, c.Tenant, c.ID, by); err != nil {
 		return err
 	}

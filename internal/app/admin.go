@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/postgres"
 )
@@ -37,7 +38,7 @@ type ActorFlags struct {
 	Reason string `name:"reason" help:"Why, for the audit."`
 }
 
-func (f ActorFlags) by() auth.By { return auth.By{Actor: f.Actor, Reason: f.Reason} }
+func (f ActorFlags) by() audit.By { return audit.By{Actor: f.Actor, Reason: f.Reason} }
 
 // Open gives a pool of few connections on the database, whose schema must be the one this program knows. The caller
 // closes it.

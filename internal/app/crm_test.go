@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/auth/crmstore"
 	"invoicebridge/internal/crm"
@@ -92,10 +93,10 @@ func startCRM(t *testing.T, erp http.HandlerFunc, change func(*CRMConfig)) *runn
 	t.Parallel()
 	pool := testdb.CRM(t)
 	admin := auth.NewAdmin(crmstore.New(pool))
-	if err := admin.CreateTenant(t.Context(), "acme", "Acme", auth.By{Actor: "test"}); err != nil {
+	if err := admin.CreateTenant(t.Context(), "acme", "Acme", audit.By{Actor: "test"}); err != nil {
 		t.Fatal(err)
 	}
-	_, token, err := admin.CreateToken(t.Context(), "acme", auth.RoleWriter, "test", auth.By{Actor: "test"})
+	_, token, err := admin.CreateToken(t.Context(), "acme", auth.RoleWriter, "test", audit.By{Actor: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

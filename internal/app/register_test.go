@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"invoicebridge/internal/app"
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/backoff"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/idempotency"
@@ -45,7 +46,7 @@ func setTarget(t *testing.T, pool *pgxpool.Pool, url, credential string, absentA
 	err := invoice.NewTargetAdmin(pool, app.TargetKinds(time.Second)).Set(t.Context(), invoice.TargetSettings{
 		Tenant: "acme", ID: "gw", Kind: "einvoice", BaseURL: url, CredentialRef: credential,
 		Can: target.Capabilities{Locatable: true, AbsenceAuthoritative: true, SettleTime: absentAfter},
-	}, false, invoice.By{Actor: "test"})
+	}, false, audit.By{Actor: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"time"
 	"unicode/utf8"
+
+	"invoicebridge/internal/audit"
 )
 
 // Tenant is a company whose data is kept apart.
@@ -16,9 +18,10 @@ type Tenant struct {
 	CreatedAt time.Time
 }
 
-// AuditEntry says who did what, to what and why.
+// AuditEntry says who did what, to what, why and from where.
 type AuditEntry struct {
-	Tenant, Actor, Action, Subject, Reason string
+	Tenant, Action, Subject string
+	By                      audit.By
 }
 
 // What administration can meet.
@@ -44,9 +47,6 @@ type AdminTx interface {
 	InsertAuditEntry(ctx context.Context, e AuditEntry) error
 }
 
-// By is who acts, and why.
-type By struct{ Actor, Reason string }
-
 // Admin makes and revokes tokens and makes tenants. Each action and its audit entry are one transaction.
 type Admin struct{ store AdminStore }
 
@@ -56,7 +56,7 @@ func NewAdmin(store AdminStore) *Admin { return &Admin{store: store} }
 var tenantForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 
 // CreateTenant makes a tenant; ErrTenantExists if its id is taken.
-func (a *Admin) CreateTenant(ctx context.Context, id, name string, by By) error {
+func (a *Admin) CreateTenant(ctx context.Context, id, name string, by audit.By) error {
 	if !tenantForm.MatchString(id) {
 		return fmt.Errorf("tenant %q: an id has 1 to 63 of a-z, 0-9 and -, and does not begin with -", id)
 	}
@@ -71,7 +71,7 @@ func (a *Admin) CreateTenant(ctx context.Context, id, name string, by By) error 
 		if !inserted {
 			return fmt.Errorf("tenant %q: %w", id, ErrTenantExists)
 		}
-		return audit(ctx, tx, by, AuditEntry{Tenant: id, Action: "tenant.create", Subject: id})
+		return writeAudit(ctx, tx, by, AuditEntry{Tenant: id, Action: "tenant.create", Subject: id})
 	})
 }
 
@@ -85,7 +85,7 @@ func (a *Admin) ListTenants(ctx context.Context) (tenants []Tenant, err error) {
 }
 
 // CreateToken makes a token for a tenant and returns its id and its text. The text can't be had again.
-func (a *Admin) CreateToken(ctx context.Context, tenant string, role Role, label string, by By) (id, text string, err error) {
+func (a *Admin) CreateToken(ctx context.Context, tenant string, role Role, label string, by audit.By) (id, text string, err error) {
 	if _, err := ParseRole(string(role)); err != nil {
 		return "", "", err
 	}
@@ -101,7 +101,7 @@ func (a *Admin) CreateToken(ctx context.Context, tenant string, role Role, label
 		if err != nil {
 			return fmt.Errorf("insert token: %w", err)
 		}
-		return audit(ctx, tx, by, AuditEntry{Tenant: tenant, Action: "token.create", Subject: id})
+		return writeAudit(ctx, tx, by, AuditEntry{Tenant: tenant, Action: "token.create", Subject: id})
 	})
 	if err != nil {
 		return "", "", err
@@ -123,14 +123,14 @@ func (a *Admin) ListTokens(ctx context.Context, tenant string) (tokens []Token, 
 
 // RevokeToken ends a token for good, from the next request on. A token that is already revoked stays so, without a
 // second audit entry; ErrTokenUnknown if the tenant has none of that id.
-func (a *Admin) RevokeToken(ctx context.Context, tenant, id string, by By) error {
+func (a *Admin) RevokeToken(ctx context.Context, tenant, id string, by audit.By) error {
 	return a.store.InTx(ctx, func(tx AdminTx) error {
 		revoked, err := tx.RevokeToken(ctx, tenant, id)
 		if err != nil {
 			return fmt.Errorf("revoke token: %w", err)
 		}
 		if revoked {
-			return audit(ctx, tx, by, AuditEntry{Tenant: tenant, Action: "token.revoke", Subject: id})
+			return writeAudit(ctx, tx, by, AuditEntry{Tenant: tenant, Action: "token.revoke", Subject: id})
 		}
 		tokens, err := tx.ListTokens(ctx, tenant)
 		if err != nil {
@@ -145,11 +145,11 @@ func (a *Admin) RevokeToken(ctx context.Context, tenant, id string, by By) error
 	})
 }
 
-func audit(ctx context.Context, tx AdminTx, by By, e AuditEntry) error {
+func writeAudit(ctx context.Context, tx AdminTx, by audit.By, e AuditEntry) error {
 	if by.Actor == "" {
 		return errors.New("an actor must be named: who does this?")
 	}
-	e.Actor, e.Reason = by.Actor, by.Reason
+	e.By = by
 	if err := tx.InsertAuditEntry(ctx, e); err != nil {
 		return fmt.Errorf("write audit entry: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/auth/crmstore"
 	"invoicebridge/internal/auth/erpstore"
@@ -145,7 +146,7 @@ func TestStoreThatFailsIsNoRefusal(t *testing.T) {
 func TestTokensAreMadeListedAndRevokedWithAuditEntries(t *testing.T) {
 	t.Parallel()
 	bothStores(t, func(t *testing.T, pool *pgxpool.Pool, s store) {
-		ctx, admin, by := t.Context(), auth.NewAdmin(s), auth.By{Actor: "kim", Reason: "first set-up"}
+		ctx, admin, by := t.Context(), auth.NewAdmin(s), audit.By{Actor: "kim", Reason: "first set-up"}
 		if err := admin.CreateTenant(ctx, "acme", "Acme GmbH", by); err != nil {
 			t.Fatal(err)
 		}
@@ -223,13 +224,13 @@ func TestAdministrationWithoutAnActorChangesNothing(t *testing.T) {
 	t.Parallel()
 	bothStores(t, func(t *testing.T, pool *pgxpool.Pool, s store) {
 		admin := auth.NewAdmin(s)
-		if err := admin.CreateTenant(t.Context(), "acme", "Acme GmbH", auth.By{}); err == nil {
+		if err := admin.CreateTenant(t.Context(), "acme", "Acme GmbH", audit.By{}); err == nil {
 			t.Error("a tenant was made by nobody")
 		}
-		if err := admin.CreateTenant(t.Context(), "acme", "Acme GmbH", auth.By{Actor: "kim"}); err != nil {
+		if err := admin.CreateTenant(t.Context(), "acme", "Acme GmbH", audit.By{Actor: "kim"}); err != nil {
 			t.Fatalf("the refused call left something behind: %v", err)
 		}
-		if _, _, err := admin.CreateToken(t.Context(), "acme", auth.RoleAdmin, "x", auth.By{}); err == nil {
+		if _, _, err := admin.CreateToken(t.Context(), "acme", auth.RoleAdmin, "x", audit.By{}); err == nil {
 			t.Error("a token was made by nobody")
 		}
 		if tokens, _ := admin.ListTokens(t.Context(), "acme"); len(tokens) != 0 {
@@ -241,7 +242,7 @@ func TestAdministrationWithoutAnActorChangesNothing(t *testing.T) {
 func TestAdministrationRefusesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	pool := testdb.ERP(t)
-	admin, by := auth.NewAdmin(erpstore.New(pool)), auth.By{Actor: "kim"}
+	admin, by := auth.NewAdmin(erpstore.New(pool)), audit.By{Actor: "kim"}
 	for _, id := range []string{"", "-a", "A", "a b", "ä", strings.Repeat("a", 64)} {
 		if err := admin.CreateTenant(t.Context(), id, "Name", by); err == nil || strings.Contains(err.Error(), "SQLSTATE") {
 			t.Errorf("tenant %q: %v", id, err)

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // Token is a token as it is kept. The secret is nowhere, only its hash.
@@ -21,6 +23,8 @@ type Token struct {
 	SecretHash []byte
 	CreatedAt  time.Time
 	RevokedAt  *time.Time
+	// Account is whose own the token is; nil: a machine's.
+	Account *uuid.UUID
 }
 
 // Secret is the part of a token that proves its possession. It is told once, when the token is made.

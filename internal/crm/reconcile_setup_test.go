@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/auth/erpstore"
 	"invoicebridge/internal/crm"
@@ -69,7 +70,7 @@ func (s *bothSides) startCRM() {
 
 func (s *bothSides) startERP() {
 	s.t.Helper()
-	admin, by := auth.NewAdmin(erpstore.New(s.erp)), auth.By{Actor: "test"}
+	admin, by := auth.NewAdmin(erpstore.New(s.erp)), audit.By{Actor: "test"}
 	if err := admin.CreateTenant(s.t.Context(), deliverTenant, "Acme", by); err != nil {
 		s.t.Fatal(err)
 	}

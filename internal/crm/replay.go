@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/crmdb"
 	"invoicebridge/internal/logctx"
 	"invoicebridge/internal/problem"
@@ -21,8 +22,8 @@ import (
 //
 // An operation that is final, is being worked on or is queued already is refused with wrong-state; an unknown key is
 // not-found.
-func (s *Service) Replay(ctx context.Context, tenant, key string, by By) (Operation, error) {
-	if err := by.check(); err != nil {
+func (s *Service) Replay(ctx context.Context, tenant, key string, by audit.By) (Operation, error) {
+	if err := checkBy(by); err != nil {
 		return Operation{}, err
 	}
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
@@ -34,9 +35,7 @@ func (s *Service) Replay(ctx context.Context, tenant, key string, by By) (Operat
 		if err := s.jobs.InsertDeliveries(ctx, tx, []uuid.UUID{id}, time.Time{}); err != nil {
 			return fmt.Errorf("insert job: %w", err)
 		}
-		return queries.AuditEntryInsert(ctx, crmdb.AuditEntryInsertParams{
-			TenantID: tenant, Actor: by.Actor, Action: "operation.replay", Subject: key, Reason: by.Reason,
-		})
+		return writeAudit(ctx, queries, tenant, "operation.replay", key, by)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Operation{}, s.refuseReplay(ctx, tenant, key)

@@ -11,18 +11,17 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/crmdb"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/logctx"
 	"invoicebridge/internal/problem"
 )
 
-// By says who does something by hand, and why. Both are required: they go into the audit.
-type By struct{ Actor, Reason string }
-
 const maxReasonLength = 1000
 
-func (by By) check() error {
+// checkBy: actor and reason are required, they go into the audit.
+func checkBy(by audit.By) error {
 	switch {
 	case strings.TrimSpace(by.Actor) == "":
 		return errors.New("nobody is named who does this")
@@ -45,8 +44,8 @@ func (by By) check() error {
 // wrong-state: a second operation beside one that may have been applied could make a second document. An unknown key is
 // not-found. After an error that is no problem nothing was stored, or (connection lost during the commit) that is not
 // known; the operation shows it.
-func (s *Service) Revise(ctx context.Context, tenant, key string, request *erpapi.InvoiceRequest, by By) (Operation, error) {
-	if err := by.check(); err != nil {
+func (s *Service) Revise(ctx context.Context, tenant, key string, request *erpapi.InvoiceRequest, by audit.By) (Operation, error) {
+	if err := checkBy(by); err != nil {
 		return Operation{}, err
 	}
 	row, err := crmdb.New(s.pool).OperationGetByKey(ctx, tenant, key)
@@ -109,7 +108,7 @@ func corrected(row crmdb.OperationGetByKeyRow, r *erpapi.InvoiceRequest) (*incom
 	return &in, nil
 }
 
-func (s *Service) reviseOnce(ctx context.Context, tenant, key string, in *incoming, by By) (revision string, err error) {
+func (s *Service) reviseOnce(ctx context.Context, tenant, key string, in *incoming, by audit.By) (revision string, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		call := &submitTx{tx: tx, queries: crmdb.New(tx), jobs: s.jobs, tenant: tenant, states: map[orderID]*orderState{}}
 		st, op, err := call.lockRevised(ctx, key, in)
@@ -124,9 +123,8 @@ func (s *Service) reviseOnce(ctx context.Context, tenant, key string, in *incomi
 		if err := call.write(ctx); err != nil {
 			return err
 		}
-		return call.queries.AuditEntryInsert(ctx, crmdb.AuditEntryInsertParams{
-			TenantID: tenant, Actor: by.Actor, Action: "operation.revise", Subject: key, Reason: by.Reason + " (revision: " + revision + ")",
-		})
+		by.Reason += " (revision: " + revision + ")"
+		return writeAudit(ctx, call.queries, tenant, "operation.revise", key, by)
 	})
 	return revision, err
 }

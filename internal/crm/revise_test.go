@@ -5,12 +5,13 @@ import (
 	"sync"
 	"testing"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/crm"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/problem"
 )
 
-var correctedBy = crm.By{Actor: "ann", Reason: "the reason was missing"}
+var correctedBy = audit.By{Actor: "ann", Reason: "the reason was missing"}
 
 // rejected takes an order in that the ERP refuses: its source computed another gross.
 func (s *bothSides) rejected(order string) (key string) {
@@ -180,7 +181,7 @@ func TestARevisionIsForTheSameInvoiceAndValid(t *testing.T) {
 	if _, err := s.service.Revise(t.Context(), deliverTenant, key, request(t, left), correctedBy); err != nil {
 		t.Errorf("what is left out is taken from the operation: %v", err)
 	}
-	for _, by := range []crm.By{{Actor: "ann"}, {Actor: "ann", Reason: " "}, {Actor: "ann", Reason: "a\x00"}, {Actor: "ann", Reason: strings.Repeat("x", 1001)}} {
+	for _, by := range []audit.By{{Actor: "ann"}, {Actor: "ann", Reason: " "}, {Actor: "ann", Reason: "a\x00"}, {Actor: "ann", Reason: strings.Repeat("x", 1001)}} {
 		if _, err := s.service.Revise(t.Context(), deliverTenant, key, request(t, base), by); !problem.Is(err, problem.MalformedRequest) {
 			t.Errorf("%+v: %v", by, err)
 		}

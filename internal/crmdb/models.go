@@ -36,4 +36,5 @@ type Token struct {
 	SecretHash []byte
 	CreatedAt  time.Time
 	RevokedAt  *time.Time
+	AccountID  *uuid.UUID
 }

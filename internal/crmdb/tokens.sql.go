@@ -7,10 +7,12 @@ package crmdb
 
 import (
 	"context"
+
+	"github.com/google/uuid"
 )
 
 const tokenGet = `-- name: TokenGet :one
-SELECT id, tenant_id, role, label, secret_hash, created_at, revoked_at
+SELECT id, tenant_id, role, label, secret_hash, created_at, revoked_at, account_id
 FROM tokens
 WHERE id = $1
 `
@@ -26,13 +28,14 @@ func (q *Queries) TokenGet(ctx context.Context, id string) (Token, error) {
 		&i.SecretHash,
 		&i.CreatedAt,
 		&i.RevokedAt,
+		&i.AccountID,
 	)
 	return i, err
 }
 
 const tokenInsert = `-- name: TokenInsert :exec
-INSERT INTO tokens (id, tenant_id, role, label, secret_hash)
-VALUES ($1, $2, $3, $4, $5)
+INSERT INTO tokens (id, tenant_id, role, label, secret_hash, account_id)
+VALUES ($1, $2, $3, $4, $5, $6)
 `
 
 type TokenInsertParams struct {
@@ -41,6 +44,7 @@ type TokenInsertParams struct {
 	Role       string
 	Label      string
 	SecretHash []byte
+	AccountID  *uuid.UUID
 }
 
 func (q *Queries) TokenInsert(ctx context.Context, arg TokenInsertParams) error {
@@ -50,12 +54,13 @@ func (q *Queries) TokenInsert(ctx context.Context, arg TokenInsertParams) error 
 		arg.Role,
 		arg.Label,
 		arg.SecretHash,
+		arg.AccountID,
 	)
 	return err
 }
 
 const tokenList = `-- name: TokenList :many
-SELECT id, tenant_id, role, label, secret_hash, created_at, revoked_at
+SELECT id, tenant_id, role, label, secret_hash, created_at, revoked_at, account_id
 FROM tokens
 WHERE tenant_id = $1
 ORDER BY created_at, id
@@ -78,6 +83,7 @@ func (q *Queries) TokenList(ctx context.Context, tenantID string) ([]Token, erro
 			&i.SecretHash,
 			&i.CreatedAt,
 			&i.RevokedAt,
+			&i.AccountID,
 		); err != nil {
 			return nil, err
 		}

@@ -7,19 +7,25 @@ package erpdb
 
 import (
 	"context"
+
+	"github.com/google/uuid"
 )
 
 const auditEntryInsert = `-- name: AuditEntryInsert :exec
-INSERT INTO audit_entries (tenant_id, actor, action, subject, reason)
-VALUES ($1, $2, $3, $4, $5)
+INSERT INTO audit_entries (tenant_id, actor, action, subject, reason, via, address, request_id, account_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 `
 
 type AuditEntryInsertParams struct {
-	TenantID string
-	Actor    string
-	Action   string
-	Subject  string
-	Reason   string
+	TenantID  string
+	Actor     string
+	Action    string
+	Subject   string
+	Reason    string
+	Via       string
+	Address   string
+	RequestID string
+	AccountID *uuid.UUID
 }
 
 func (q *Queries) AuditEntryInsert(ctx context.Context, arg AuditEntryInsertParams) error {
@@ -29,6 +35,10 @@ func (q *Queries) AuditEntryInsert(ctx context.Context, arg AuditEntryInsertPara
 		arg.Action,
 		arg.Subject,
 		arg.Reason,
+		arg.Via,
+		arg.Address,
+		arg.RequestID,
+		arg.AccountID,
 	)
 	return err
 }

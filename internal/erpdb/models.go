@@ -6,6 +6,8 @@ package erpdb
 
 import (
 	"time"
+
+	"github.com/google/uuid"
 )
 
 type Target struct {
@@ -35,4 +37,5 @@ type Token struct {
 	SecretHash []byte
 	CreatedAt  time.Time
 	RevokedAt  *time.Time
+	AccountID  *uuid.UUID
 }

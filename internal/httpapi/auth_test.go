@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/auth/erpstore"
 	"invoicebridge/internal/problem"
@@ -77,7 +78,7 @@ func TestRevokedTokenEndsWithTheNextRequestAndLeavesTheKeyFree(t *testing.T) {
 	t.Parallel()
 	e := startERP(t)
 	admin := auth.NewAdmin(erpstore.New(e.pool))
-	by := auth.By{Actor: "test", Reason: "lost"}
+	by := audit.By{Actor: "test", Reason: "lost"}
 	id, text, err := admin.CreateToken(t.Context(), "t1", auth.RoleWriter, "second", by)
 	if err != nil {
 		t.Fatal(err)

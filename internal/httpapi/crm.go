@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"invoicebridge/api"
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/crm"
 	"invoicebridge/internal/erpapi"
@@ -21,8 +22,8 @@ type Orders interface {
 	GetOrder(ctx context.Context, tenant, source, order string) (crm.OrderDetail, error)
 	GetOperation(ctx context.Context, tenant, key string) (crm.Operation, error)
 	ListOperations(ctx context.Context, tenant string, f crm.OperationFilter) (page []crm.Operation, next string, err error)
-	Replay(ctx context.Context, tenant, key string, by crm.By) (crm.Operation, error)
-	Revise(ctx context.Context, tenant, key string, request *erpapi.InvoiceRequest, by crm.By) (crm.Operation, error)
+	Replay(ctx context.Context, tenant, key string, by audit.By) (crm.Operation, error)
+	Revise(ctx context.Context, tenant, key string, request *erpapi.InvoiceRequest, by audit.By) (crm.Operation, error)
 	ListDivergences(ctx context.Context, tenant string, f crm.DivergenceFilter) (page []crm.Divergence, next string, err error)
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/crm"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/logctx"
@@ -24,7 +25,7 @@ func (h crmSide) replayOperation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	operation, err := h.orders.Replay(c.Request().Context(), identity(c).Tenant, key, crm.By{Actor: identity(c).TokenID, Reason: body.Reason})
+	operation, err := h.orders.Replay(c.Request().Context(), identity(c).Tenant, key, audit.By{Actor: identity(c).TokenID, Reason: body.Reason})
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (h crmSide) reviseOperation(c echo.Context) error {
 	if err != nil {
 		return within("/request", err)
 	}
-	operation, err := h.orders.Revise(c.Request().Context(), identity(c).Tenant, key, request, crm.By{Actor: identity(c).TokenID, Reason: body.Reason})
+	operation, err := h.orders.Revise(c.Request().Context(), identity(c).Tenant, key, request, audit.By{Actor: identity(c).TokenID, Reason: body.Reason})
 	if err != nil {
 		return within("/request", err)
 	}

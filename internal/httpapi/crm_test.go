@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/auth/crmstore"
 	"invoicebridge/internal/crm"
@@ -60,7 +61,7 @@ func setupCRM(t *testing.T) *crmServer {
 // token makes the tenant, if need be, and a token.
 func (s *crmServer) token(tenant string, role auth.Role) string {
 	s.t.Helper()
-	by := auth.By{Actor: "test"}
+	by := audit.By{Actor: "test"}
 	_ = s.admin.CreateTenant(context.Background(), tenant, tenant, by) // it may be there
 	_, text, err := s.admin.CreateToken(context.Background(), tenant, role, "test", by)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/problem"
@@ -17,9 +18,9 @@ import (
 type Registrations interface {
 	ListRegistrations(ctx context.Context, tenant string, f invoice.RegistrationFilter, p invoice.Page) (items []erpapi.RegistrationDetail, next *string, err error)
 	GetRegistration(ctx context.Context, tenant string, id uuid.UUID) (erpapi.RegistrationDetail, error)
-	ReplayRegistration(ctx context.Context, tenant string, id uuid.UUID, by invoice.By) error
-	ResolveRegistration(ctx context.Context, tenant string, id uuid.UUID, r invoice.Resolution, by invoice.By) error
-	AcknowledgeRegistration(ctx context.Context, tenant string, id uuid.UUID, by invoice.By) error
+	ReplayRegistration(ctx context.Context, tenant string, id uuid.UUID, by audit.By) error
+	ResolveRegistration(ctx context.Context, tenant string, id uuid.UUID, r invoice.Resolution, by audit.By) error
+	AcknowledgeRegistration(ctx context.Context, tenant string, id uuid.UUID, by audit.By) error
 }
 
 func (e erp) listRegistrations(c echo.Context) error {
@@ -91,7 +92,7 @@ func (e erp) acknowledgeRegistration(c echo.Context) error {
 }
 
 // changeRegistration answers with the registration as it stands after a change that needs nothing but a reason.
-func (e erp) changeRegistration(c echo.Context, change func(ctx context.Context, tenant string, id uuid.UUID, by invoice.By) error) error {
+func (e erp) changeRegistration(c echo.Context, change func(ctx context.Context, tenant string, id uuid.UUID, by audit.By) error) error {
 	var body struct {
 		Reason string `json:"reason"`
 	}
@@ -100,7 +101,7 @@ func (e erp) changeRegistration(c echo.Context, change func(ctx context.Context,
 		return err
 	}
 	who := identity(c)
-	err = change(c.Request().Context(), who.Tenant, id, invoice.By{Actor: who.TokenID, Reason: body.Reason})
+	err = change(c.Request().Context(), who.Tenant, id, audit.By{Actor: who.TokenID, Reason: body.Reason})
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (e erp) resolveRegistration(c echo.Context) error {
 	}
 	who := identity(c)
 	resolution := invoice.Resolution{Status: invoice.RegistrationStatus(body.Status), Reference: body.Reference, Evidence: body.Evidence}
-	err = e.registrations.ResolveRegistration(c.Request().Context(), who.Tenant, id, resolution, invoice.By{Actor: who.TokenID, Reason: body.Reason})
+	err = e.registrations.ResolveRegistration(c.Request().Context(), who.Tenant, id, resolution, audit.By{Actor: who.TokenID, Reason: body.Reason})
 	if err != nil {
 		return err
 	}

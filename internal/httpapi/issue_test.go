@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/auth/erpstore"
 	"invoicebridge/internal/erpapi"
@@ -302,7 +303,7 @@ func TestTextIsStoredAsGivenAndServedAsJSONOnly(t *testing.T) {
 func TestLongestTenantKeyAndOrderWorkTogether(t *testing.T) {
 	t.Parallel()
 	e := startERP(t)
-	admin, by := auth.NewAdmin(erpstore.New(e.pool)), auth.By{Actor: "test"}
+	admin, by := auth.NewAdmin(erpstore.New(e.pool)), audit.By{Actor: "test"}
 	tenant := strings.Repeat("t", 63)
 	if err := admin.CreateTenant(t.Context(), tenant, "Longest", by); err != nil {
 		t.Fatal(err)

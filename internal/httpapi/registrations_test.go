@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/auth/erpstore"
 	"invoicebridge/internal/erpapi"
@@ -56,7 +57,7 @@ func (e erp) flag(id string) {
 // adminOf makes one more tenant's administrator a token, and gives it.
 func (e erp) adminOf(tenant string) string {
 	e.t.Helper()
-	_, text, err := auth.NewAdmin(erpstore.New(e.pool)).CreateToken(e.t.Context(), tenant, auth.RoleAdmin, "admin", auth.By{Actor: "test"})
+	_, text, err := auth.NewAdmin(erpstore.New(e.pool)).CreateToken(e.t.Context(), tenant, auth.RoleAdmin, "admin", audit.By{Actor: "test"})
 	if err != nil {
 		e.t.Fatal(err)
 	}

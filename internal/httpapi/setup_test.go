@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"invoicebridge/internal/app"
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/auth/erpstore"
 	"invoicebridge/internal/erpapi"
@@ -110,7 +111,7 @@ func newERP(t testing.TB) erp {
 	t.Helper()
 	e := erp{t: t, pool: testdb.ERP(t), tokens: map[string]string{}}
 	admin := auth.NewAdmin(erpstore.New(e.pool))
-	by := auth.By{Actor: "test"}
+	by := audit.By{Actor: "test"}
 	for _, tenant := range []string{"t1", "t2"} {
 		if err := admin.CreateTenant(t.Context(), tenant, "Tenant "+tenant, by); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/problem"
 )
@@ -210,10 +211,10 @@ func TestATenantThatIsBusyDoesNotBlockAnother(t *testing.T) {
 func TestSeriesOfTwoTenantsAndRolesCountApart(t *testing.T) {
 	t.Parallel()
 	e := setup(t, "t2")
-	if err := e.SetSeries(t.Context(), "t2", "final", "RE", 4, "anna", "as in the old system"); err != nil {
+	if err := e.SetSeries(t.Context(), "t2", "final", "RE", 4, audit.By{Actor: "anna", Reason: "as in the old system"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.SetSeries(t.Context(), "t2", "partial", "AB", 1, "anna", "as in the old system"); err != nil {
+	if err := e.SetSeries(t.Context(), "t2", "partial", "AB", 1, audit.By{Actor: "anna", Reason: "as in the old system"}); err != nil {
 		t.Fatal(err)
 	}
 	together(60, func(i int) {
@@ -269,18 +270,18 @@ func TestSetSeriesRefusesWhatTheNumbersCantHold(t *testing.T) {
 		"actor":  {"final", "INV", 6, "", "r", "/actor"},
 		"reason": {"final", "INV", 6, "a", " ", "/reason"},
 	} {
-		p := problem.As(e.SetSeries(t.Context(), tenant, c.role, c.prefix, c.digits, c.actor, c.reason))
+		p := problem.As(e.SetSeries(t.Context(), tenant, c.role, c.prefix, c.digits, audit.By{Actor: c.actor, Reason: c.reason}))
 		if p == nil || p.Type != problem.MalformedRequest || p.Errors[0].Pointer != c.want {
 			t.Errorf("%s: %v", name, p)
 		}
 	}
-	if err := e.SetSeries(t.Context(), "nobody", "final", "INV", 6, "a", "r"); !problem.Is(err, problem.NotFound) {
+	if err := e.SetSeries(t.Context(), "nobody", "final", "INV", 6, audit.By{Actor: "a", Reason: "r"}); !problem.Is(err, problem.NotFound) {
 		t.Errorf("unknown tenant: %v", err)
 	}
 	if n := e.count("SELECT count(*) FROM invoice_series") + e.count("SELECT count(*) FROM audit_entries"); n != 0 {
 		t.Errorf("%d rows", n)
 	}
-	if err := e.SetSeries(t.Context(), tenant, "final", "RE", 4, "anna", "moved"); err != nil {
+	if err := e.SetSeries(t.Context(), tenant, "final", "RE", 4, audit.By{Actor: "anna", Reason: "moved"}); err != nil {
 		t.Fatal(err)
 	}
 	if n := e.count("SELECT count(*) FROM audit_entries WHERE actor = 'anna' AND reason = 'moved'"); n != 1 {

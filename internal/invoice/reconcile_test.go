@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/problem"
 	"invoicebridge/internal/target"
@@ -263,7 +264,7 @@ func TestWhatWasSettledByHandWhileItsTargetWasBusyIsComparedAsUsual(t *testing.T
 	b.script(targetsim.Busy)
 	b.try()
 	err := b.service.ResolveRegistration(t.Context(), regTenant, b.id,
-		invoice.Resolution{Status: invoice.RegistrationFailed, Evidence: "e"}, invoice.By{Actor: "a", Reason: "r"})
+		invoice.Resolution{Status: invoice.RegistrationFailed, Evidence: "e"}, audit.By{Actor: "a", Reason: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/target/einvoice"
 	"invoicebridge/internal/target/ledger"
@@ -236,7 +237,7 @@ func TestSucceededIsLeftByNoPath(t *testing.T) {
 	if next := b.try(); !next.Done {
 		t.Error("it goes on")
 	}
-	by := invoice.By{Actor: "a", Reason: "r"}
+	by := audit.By{Actor: "a", Reason: "r"}
 	if err := b.service.ReplayRegistration(context.Background(), regTenant, b.id, by); err == nil {
 		t.Error("it is tried again")
 	}
@@ -259,7 +260,7 @@ func TestAPersonAndAnAttemptNeverBothSettle(t *testing.T) {
 	b.issue()
 	b.script(targetsim.ResetAfter)
 	b.try()
-	by, resolution := invoice.By{Actor: "a", Reason: "r"}, invoice.Resolution{Status: invoice.RegistrationFailed, Evidence: "e"}
+	by, resolution := audit.By{Actor: "a", Reason: "r"}, invoice.Resolution{Status: invoice.RegistrationFailed, Evidence: "e"}
 	r := b.hookedRegistrar(func() {
 		if err := b.service.ResolveRegistration(context.Background(), regTenant, b.id, resolution, by); err == nil {
 			t.Error("settled by hand while it was being asked")
@@ -283,7 +284,7 @@ func TestReplayTakesTheFlagOffAndChangesNoRule(t *testing.T) {
 	b.try()
 	b.wantFlags("absent")
 	b.queue.ids = nil
-	if err := b.service.ReplayRegistration(context.Background(), regTenant, b.id, invoice.By{Actor: "a", Reason: "r"}); err != nil {
+	if err := b.service.ReplayRegistration(context.Background(), regTenant, b.id, audit.By{Actor: "a", Reason: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	if len(b.queue.ids) != 1 {

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/backoff"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/idempotency"
@@ -112,7 +113,7 @@ func (b *bench) target(id, kind string, can target.Capabilities) {
 	b.t.Helper()
 	err := invoice.NewTargetAdmin(b.pool, b.opts.Kinds).Set(context.Background(), invoice.TargetSettings{
 		Tenant: regTenant, ID: id, Kind: kind, BaseURL: b.url + "/" + kind, CredentialRef: "env:TARGET_TOKEN", Can: can,
-	}, false, invoice.By{Actor: "test"})
+	}, false, audit.By{Actor: "test"})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/erpdb"
 	"invoicebridge/internal/problem"
@@ -151,7 +152,7 @@ func utc(t *time.Time) *time.Time {
 //
 // It fails with problem not-found, and with wrong-state if the registration has come to its end, is being worked on, or
 // is queued already.
-func (s *Service) ReplayRegistration(ctx context.Context, tenant string, id uuid.UUID, by By) error {
+func (s *Service) ReplayRegistration(ctx context.Context, tenant string, id uuid.UUID, by audit.By) error {
 	if err := checkReason(by); err != nil {
 		return err
 	}
@@ -191,7 +192,7 @@ type Resolution struct {
 //
 // It fails with problem not-found, malformed-request, and wrong-state unless the registration is unknown and nobody is
 // working on it.
-func (s *Service) ResolveRegistration(ctx context.Context, tenant string, id uuid.UUID, r Resolution, by By) error {
+func (s *Service) ResolveRegistration(ctx context.Context, tenant string, id uuid.UUID, r Resolution, by audit.By) error {
 	if err := checkResolution(r, by); err != nil {
 		return err
 	}
@@ -229,17 +230,15 @@ func (s *Service) changeRegistration(ctx context.Context, tenant string, id uuid
 	return err
 }
 
-func auditRegistration(ctx context.Context, tx pgx.Tx, tenant string, id uuid.UUID, action string, by By) error {
-	return erpdb.New(tx).AuditEntryInsert(ctx, erpdb.AuditEntryInsertParams{
-		TenantID: tenant, Actor: by.Actor, Action: action, Subject: id.String(), Reason: by.Reason,
-	})
+func auditRegistration(ctx context.Context, tx pgx.Tx, tenant string, id uuid.UUID, action string, by audit.By) error {
+	return writeAudit(ctx, erpdb.New(tx), tenant, action, id.String(), by)
 }
 
 const maxAuditText = 2000
 
-func checkReason(by By) error { return checkTexts([2]string{"/reason", by.Reason}) }
+func checkReason(by audit.By) error { return checkTexts([2]string{"/reason", by.Reason}) }
 
-func checkResolution(r Resolution, by By) error {
+func checkResolution(r Resolution, by audit.By) error {
 	texts := [][2]string{{"/reason", by.Reason}, {"/evidence", r.Evidence}}
 	switch r.Status {
 	case RegistrationSucceeded:

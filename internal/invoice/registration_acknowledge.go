@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/erpdb"
 	"invoicebridge/internal/problem"
 )
@@ -16,7 +17,7 @@ import (
 //
 // It fails with problem not-found, malformed-request without a reason, and wrong-state unless the registration has failed,
 // or has succeeded with a flag: while it is open, its flag tells of what goes on, and is taken off by replay or resolve.
-func (s *Service) AcknowledgeRegistration(ctx context.Context, tenant string, id uuid.UUID, by By) error {
+func (s *Service) AcknowledgeRegistration(ctx context.Context, tenant string, id uuid.UUID, by audit.By) error {
 	if err := checkReason(by); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/problem"
 	"invoicebridge/internal/retention"
 )
@@ -182,7 +183,7 @@ func TestAFlagKeepsTheReservationOfWhatHasEndedUntilItIsAcknowledged(t *testing.
 	if err := e.pool.QueryRow(t.Context(), "SELECT id FROM registrations").Scan(&id); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.AcknowledgeRegistration(t.Context(), tenant, id, By{Actor: "a", Reason: "cancelled there"}); err != nil {
+	if err := e.AcknowledgeRegistration(t.Context(), tenant, id, audit.By{Actor: "a", Reason: "cancelled there"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := e.purge(Keep{}); got["idempotency_records"] != 1 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/erpdb"
 	"invoicebridge/internal/problem"
@@ -23,8 +24,8 @@ const maxDigits = 12
 // writes down who changed it and why. Series with one prefix are one series. Numbers already given stay.
 //
 // It fails with problem malformed-request for a bad value and not-found for an unknown tenant.
-func (s *Service) SetSeries(ctx context.Context, tenant, role, prefix string, digits int, actor, reason string) error {
-	if err := checkSeries(role, prefix, digits, actor, reason); err != nil {
+func (s *Service) SetSeries(ctx context.Context, tenant, role, prefix string, digits int, by audit.By) error {
+	if err := checkSeries(role, prefix, digits, by); err != nil {
 		return err
 	}
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
@@ -35,10 +36,7 @@ func (s *Service) SetSeries(ctx context.Context, tenant, role, prefix string, di
 		if err != nil {
 			return err
 		}
-		return queries.AuditEntryInsert(ctx, erpdb.AuditEntryInsertParams{
-			TenantID: tenant, Actor: actor, Action: "set_series",
-			Subject: fmt.Sprintf("%s = %s, %d digits", role, prefix, digits), Reason: reason,
-		})
+		return writeAudit(ctx, queries, tenant, "series.set", fmt.Sprintf("%s = %s, %d digits", role, prefix, digits), by)
 	})
 	if violates(err, seriesOfTenant) {
 		return noTenant(tenant)
@@ -49,7 +47,7 @@ func (s *Service) SetSeries(ctx context.Context, tenant, role, prefix string, di
 	return nil
 }
 
-func checkSeries(role, prefix string, digits int, actor, reason string) error {
+func checkSeries(role, prefix string, digits int, by audit.By) error {
 	var wrong []problem.FieldError
 	refuse := func(pointer, detail string) {
 		wrong = append(wrong, problem.FieldError{Pointer: pointer, Detail: detail})
@@ -63,10 +61,10 @@ func checkSeries(role, prefix string, digits int, actor, reason string) error {
 	if digits < 1 || digits > maxDigits {
 		refuse("/digits", fmt.Sprintf("must be from 1 to %d", maxDigits))
 	}
-	if strings.TrimSpace(actor) == "" {
+	if strings.TrimSpace(by.Actor) == "" {
 		refuse("/actor", "is missing")
 	}
-	if strings.TrimSpace(reason) == "" {
+	if strings.TrimSpace(by.Reason) == "" {
 		refuse("/reason", "is missing")
 	}
 	if len(wrong) == 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/erpdb"
 	"invoicebridge/internal/problem"
 	"invoicebridge/internal/target"
@@ -24,9 +25,6 @@ type TargetSettings struct {
 	Can           target.Capabilities
 	Disabled      bool
 }
-
-// By is who acts, and why, for the audit.
-type By struct{ Actor, Reason string }
 
 // TargetAdmin changes targets. Each change and its audit entry are one transaction.
 type TargetAdmin struct {
@@ -56,7 +54,7 @@ const (
 // It refuses, by the setting's name, what would make duplicates: capabilities that contradict each other or the longest
 // request; another kind under an id that was used; and, while registrations are in doubt, another address, because the new
 // system's "absent" would say nothing about the old one. moved says that it is the same system under a new address.
-func (a *TargetAdmin) Set(ctx context.Context, t TargetSettings, moved bool, by By) error {
+func (a *TargetAdmin) Set(ctx context.Context, t TargetSettings, moved bool, by audit.By) error {
 	if err := a.check(t, by); err != nil {
 		return err
 	}
@@ -73,9 +71,7 @@ func (a *TargetAdmin) Set(ctx context.Context, t TargetSettings, moved bool, by 
 		if err != nil {
 			return err
 		}
-		return queries.AuditEntryInsert(ctx, erpdb.AuditEntryInsertParams{
-			TenantID: t.Tenant, Actor: by.Actor, Action: "target.set", Subject: t.String(), Reason: by.Reason,
-		})
+		return writeAudit(ctx, queries, t.Tenant, "target.set", t.String(), by)
 	})
 	switch {
 	case violates(err, targetOfTenant):
@@ -86,7 +82,7 @@ func (a *TargetAdmin) Set(ctx context.Context, t TargetSettings, moved bool, by 
 	return nil
 }
 
-func (a *TargetAdmin) check(t TargetSettings, by By) error {
+func (a *TargetAdmin) check(t TargetSettings, by audit.By) error {
 	var wrong []error
 	if !targetIDForm.MatchString(t.ID) {
 		wrong = append(wrong, fmt.Errorf("id: %.80q: an id has 1 to 63 of a-z, 0-9 and -, and does not begin with -", t.ID))
@@ -179,7 +175,7 @@ func (a *TargetAdmin) List(ctx context.Context, tenant string) ([]TargetSettings
 
 // Disable ends the registering of new invoices at a target. What is open there is worked on to its end. It fails with
 // problem not-found if the tenant has no such target that is enabled.
-func (a *TargetAdmin) Disable(ctx context.Context, tenant, id string, by By) error {
+func (a *TargetAdmin) Disable(ctx context.Context, tenant, id string, by audit.By) error {
 	if strings.TrimSpace(by.Actor) == "" {
 		return errors.New("actor: is missing")
 	}
@@ -191,8 +187,6 @@ func (a *TargetAdmin) Disable(ctx context.Context, tenant, id string, by By) err
 		if n == 0 {
 			return problem.New(problem.NotFound, "Tenant %q has no enabled target %q.", tenant, id)
 		}
-		return erpdb.New(tx).AuditEntryInsert(ctx, erpdb.AuditEntryInsertParams{
-			TenantID: tenant, Actor: by.Actor, Action: "target.disable", Subject: id, Reason: by.Reason,
-		})
+		return writeAudit(ctx, erpdb.New(tx), tenant, "target.disable", id, by)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/problem"
 	"invoicebridge/internal/target"
@@ -37,7 +38,7 @@ func TestTargetsThatWouldMakeDuplicatesAreRefusedByName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := good
 			tc.change(&s)
-			err := admin.Set(context.Background(), s, false, invoice.By{Actor: "a"})
+			err := admin.Set(context.Background(), s, false, audit.By{Actor: "a"})
 			if err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("got %v, want one that says %s", err, tc.says)
 			}
@@ -52,7 +53,7 @@ func TestACredentialIsNeverTakenInTheClearAndNeverRepeated(t *testing.T) {
 	b := setupRegister(t, einvoice.Kind, keyed)
 	err := invoice.NewTargetAdmin(b.pool, b.opts.Kinds).Set(context.Background(), invoice.TargetSettings{
 		Tenant: regTenant, ID: "gw", Kind: einvoice.Kind, BaseURL: "https://gateway.example", CredentialRef: "s3cret-token", Can: keyed,
-	}, false, invoice.By{Actor: "a"})
+	}, false, audit.By{Actor: "a"})
 	if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "env:NAME") {
 		t.Errorf("got %v", err)
 	}
@@ -63,7 +64,7 @@ func TestATargetWithDoubtsKeepsItsAddressUnlessItHasMoved(t *testing.T) {
 	b.issue()
 	b.script(targetsim.ResetAfter)
 	b.try()
-	admin, by := invoice.NewTargetAdmin(b.pool, b.opts.Kinds), invoice.By{Actor: "ann", Reason: "new machine"}
+	admin, by := invoice.NewTargetAdmin(b.pool, b.opts.Kinds), audit.By{Actor: "ann", Reason: "new machine"}
 	changed := invoice.TargetSettings{
 		Tenant: regTenant, ID: einvoice.Kind, Kind: einvoice.Kind, BaseURL: "https://other.example", CredentialRef: "env:TARGET_TOKEN", Can: locatable,
 	}
@@ -85,7 +86,7 @@ func TestATargetWithDoubtsKeepsItsAddressUnlessItHasMoved(t *testing.T) {
 
 func TestADisabledTargetGetsNothingNewAndIsEnabledBySettingIt(t *testing.T) {
 	b := setupRegister(t, einvoice.Kind, keyed)
-	admin, by := invoice.NewTargetAdmin(b.pool, b.opts.Kinds), invoice.By{Actor: "a"}
+	admin, by := invoice.NewTargetAdmin(b.pool, b.opts.Kinds), audit.By{Actor: "a"}
 	if err := admin.Disable(context.Background(), regTenant, einvoice.Kind, by); err != nil {
 		t.Fatal(err)
 	}

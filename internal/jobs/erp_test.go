@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/backoff"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/idempotency"
@@ -80,7 +81,7 @@ func (b *erpBench) target(url, kind string, can target.Capabilities) {
 	b.t.Helper()
 	err := invoice.NewTargetAdmin(b.pool, b.kinds()).Set(context.Background(), invoice.TargetSettings{
 		Tenant: testTenant, ID: kind, Kind: kind, BaseURL: url + "/" + kind, CredentialRef: "env:NONE", Can: can,
-	}, false, invoice.By{Actor: "test"})
+	}, false, audit.By{Actor: "test"})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/shopspring/decimal"
 	"pgregory.net/rapid"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/crm"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/erpapi/erpsim"
@@ -292,7 +293,7 @@ func (b *bridge) replay(rt *rapid.T) {
 }
 
 func (b *bridge) replayKey(rt *rapid.T, key string) {
-	_, err := b.service.Replay(context.Background(), b.tenant, key, crm.By{Actor: "operator", Reason: "model"})
+	_, err := b.service.Replay(context.Background(), b.tenant, key, audit.By{Actor: "operator", Reason: "model"})
 	if err != nil && !problem.Is(err, problem.WrongState) {
 		rt.Fatalf("replay: %v", err)
 	}

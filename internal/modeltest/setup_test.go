@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/backoff"
 	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/retention"
@@ -137,7 +138,7 @@ func (w *world) enter(rt *rapid.T, url string) {
 	w.exec(rt, "INSERT INTO tenants (id, name) VALUES ($1, 'Model')", w.tenant)
 	err := invoice.NewTargetAdmin(w.pool, w.kinds()).Set(context.Background(), invoice.TargetSettings{
 		Tenant: w.tenant, ID: "target", Kind: w.promise.kind, BaseURL: url + "/" + w.promise.kind, CredentialRef: "env:TOKEN", Can: w.promise.can,
-	}, false, invoice.By{Actor: "model"})
+	}, false, audit.By{Actor: "model"})
 	if err != nil {
 		rt.Fatal(err)
 	}

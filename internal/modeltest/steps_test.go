@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/idempotency"
 	"invoicebridge/internal/invoice"
@@ -261,7 +262,7 @@ func (w *world) pass(rt *rapid.T, by time.Duration) {
 // replay is an operator's "try again".
 func (w *world) replay(rt *rapid.T) {
 	id := w.one(rt)
-	err := w.service.ReplayRegistration(context.Background(), w.tenant, id, invoice.By{Actor: "operator", Reason: "model"})
+	err := w.service.ReplayRegistration(context.Background(), w.tenant, id, audit.By{Actor: "operator", Reason: "model"})
 	if err != nil && !problem.Is(err, problem.WrongState) {
 		rt.Fatalf("replay: %v", err)
 	}

@@ -1,14 +1,14 @@
 -- name: TokenGet :one
-SELECT id, tenant_id, role, label, secret_hash, created_at, revoked_at
+SELECT id, tenant_id, role, label, secret_hash, created_at, revoked_at, account_id
 FROM tokens
 WHERE id = @id;
 
 -- name: TokenInsert :exec
-INSERT INTO tokens (id, tenant_id, role, label, secret_hash)
-VALUES (@id, @tenant_id, @role, @label, @secret_hash);
+INSERT INTO tokens (id, tenant_id, role, label, secret_hash, account_id)
+VALUES (@id, @tenant_id, @role, @label, @secret_hash, sqlc.narg(account_id));
 
 -- name: TokenList :many
-SELECT id, tenant_id, role, label, secret_hash, created_at, revoked_at
+SELECT id, tenant_id, role, label, secret_hash, created_at, revoked_at, account_id
 FROM tokens
 WHERE tenant_id = @tenant_id
 ORDER BY created_at, id;

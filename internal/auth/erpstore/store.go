@@ -58,7 +58,7 @@ func (t tx) ListTenants(ctx context.Context) ([]auth.Tenant, error) {
 
 func (t tx) InsertToken(ctx context.Context, tok auth.Token) error {
 	return t.q.TokenInsert(ctx, erpdb.TokenInsertParams{
-		ID: tok.ID, TenantID: tok.Tenant, Role: string(tok.Role), Label: tok.Label, SecretHash: tok.SecretHash,
+		ID: tok.ID, TenantID: tok.Tenant, Role: string(tok.Role), Label: tok.Label, SecretHash: tok.SecretHash, AccountID: tok.Account,
 	})
 }
 
@@ -78,13 +78,14 @@ func (t tx) RevokeToken(ctx context.Context, tenant, id string) (bool, error) {
 
 func (t tx) InsertAuditEntry(ctx context.Context, e auth.AuditEntry) error {
 	return t.q.AuditEntryInsert(ctx, erpdb.AuditEntryInsertParams{
-		TenantID: e.Tenant, Actor: e.Actor, Action: e.Action, Subject: e.Subject, Reason: e.Reason,
+		TenantID: e.Tenant, Actor: e.By.Actor, Action: e.Action, Subject: e.Subject, Reason: e.By.Reason,
+		Via: e.By.Way(), Address: e.By.Address, RequestID: e.By.RequestID, AccountID: e.By.AccountID(),
 	})
 }
 
 func token(row erpdb.Token) auth.Token {
 	return auth.Token{
 		ID: row.ID, Tenant: row.TenantID, Role: auth.Role(row.Role), Label: row.Label,
-		SecretHash: row.SecretHash, CreatedAt: row.CreatedAt, RevokedAt: row.RevokedAt,
+		SecretHash: row.SecretHash, CreatedAt: row.CreatedAt, RevokedAt: row.RevokedAt, Account: row.AccountID,
 	}
 }
