@@ -48,6 +48,13 @@ const (
 	ReasonRequestDamaged   Reason = "request_damaged" // the stored bytes are not those that were frozen
 )
 
+// The reasons that people give.
+const (
+	ReasonResolved           Reason = "resolved"             // succeeded: two people vouch for the invoice
+	ReasonResolvedNotApplied Reason = "resolved_not_applied" // failed: two people vouch that nothing came of it
+	ReasonCancelledByHand    Reason = "cancelled_by_hand"    // cancelled by a person, not by its order
+)
+
 // Step is what follows on an attempt.
 type Step string
 

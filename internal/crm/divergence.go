@@ -64,6 +64,11 @@ type Divergence struct {
 	FirstSeenAt time.Time  `json:"first_seen_at"`
 	LastSeenAt  time.Time  `json:"last_seen_at"`
 	ResolvedAt  *time.Time `json:"resolved_at"`
+	// AcceptedAt is when a person said that it is all right as it is; it does not count as open then.
+	AcceptedAt *time.Time `json:"accepted_at"`
+	// DecidedBy and DecisionReason are of who accepted or closed it by hand.
+	DecidedBy      string `json:"decided_by,omitzero"`
+	DecisionReason string `json:"decision_reason,omitzero"`
 	// AgeSeconds is how long it has been, or was, open.
 	AgeSeconds int64 `json:"age_seconds"`
 }
@@ -72,6 +77,7 @@ type Divergence struct {
 type DivergenceFilter struct {
 	Kind     DivergenceKind // "" is any
 	Resolved *bool          // nil is both
+	Accepted *bool          // nil is both; false with Resolved false are those that count as open
 	Limit    int            // 1 to MaxPageLimit; 0 is DefaultPageLimit
 	Cursor   string         // of the page before; "" is the first page
 }

@@ -56,9 +56,13 @@ func (op *operationState) provenNotApplied() bool {
 }
 
 // correctable says whether an operator may send it again in another form: it is proven not applied, either by the ERP's
-// own refusal, or because what was asked was no ERP and no earlier attempt can have arrived at one.
+// own refusal, or because what was asked was no ERP and no earlier attempt can have arrived at one, or by two people's word.
 func (op *operationState) correctable() bool {
-	return op.provenNotApplied() || op.status == StatusFailed && op.reason == ReasonConfiguration && !op.superseded
+	return op.status == StatusFailed && correctableReason(op.reason) && !op.superseded
+}
+
+func correctableReason(r Reason) bool {
+	return r == ReasonRejected || r == ReasonConfiguration || r == ReasonResolvedNotApplied
 }
 
 func (op *operationState) revise(w want, version int64) {

@@ -10,6 +10,7 @@ const (
 	ChannelAPI      Channel = "api"
 	ChannelImport   Channel = "import"
 	ChannelGenerate Channel = "generate"
+	ChannelManual   Channel = "manual" // written by a person: SubmitByHand
 )
 
 // Outcome is what a submitted order led to.
