@@ -1,5 +1,3 @@
-// Package web holds the pages for people: templates, one typed struct for each page, and static files. Pages work
-// without scripts. Everything is escaped by html/template.
 package web
 
 import (
@@ -7,117 +5,95 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"io/fs"
+	"reflect"
 )
 
 //go:embed templates static
 var files embed.FS
 
-// Static are the files served under /static/.
-func Static() fs.FS {
-	static, err := fs.Sub(files, "static")
-	if err != nil {
-		panic(err) // the folder is part of the program: a typing error here, seen by any test
-	}
-	return static
-}
-
-// Link is an address with its text and what is found there.
-type Link struct{ Href, Text, About string }
-
-// Layout is what stands around every page.
-type Layout struct {
-	Title   string // of the page
-	Service string // whose page it is
-	Nav     []Link
-	Here    string // the Href of Nav that the page belongs to
-}
-
-// Home says what the service is.
-type Home struct {
-	Layout Layout
-	Lead   string
-	Facts  []Fact
-	Links  []Link
-}
-
-// Fact is one thing to know, with its heading.
-type Fact struct{ Heading, Text string }
-
-// ProblemIndex lists all problem types.
-type ProblemIndex struct {
-	Layout   Layout
-	Problems []ProblemLine
-}
-
-// ProblemLine is one problem type in the index.
-type ProblemLine struct {
-	Href, Slug, Title string
-	Status            int
-	SameKey           string
-}
-
-// Problem explains one problem type to whoever met it.
-type Problem struct {
-	Layout  Layout
-	Slug    string
-	Title   string
-	Status  int
-	Means   string
-	When    []string
-	SameKey string
-	Next    []string
-	Members []Fact // extension members of the document
-	Example string
-}
-
-// Reference is the page that shows the contract. Its scripts are served beside it.
-type Reference struct {
-	Layout  Layout
-	Scripts []string
-	Styles  []string
+// Page is one page for people: a struct of its own with everything that its template shows. Every page has a field
+// Layout, and stands in one of the lists in public.go, crm_pages.go and erp_pages.go.
+type Page interface {
+	// Template names the page's template, the file templates/<name>.html.
+	Template() string
 }
 
 // Pages writes pages. It is safe for concurrent use.
 type Pages struct {
-	home, problems, problem, reference *template.Template
+	templates map[string]*template.Template
+	assets    assets
 }
 
-// New reads the templates and tries each on an empty page, so that a mistake in one stops the program at its start
-// and not a reader.
+// New reads all templates and tries each on made-up pages of its type (see try), so that a mistake in one, or a field
+// that is not there, stops the program at its start and not a reader.
 func New() (*Pages, error) {
-	var p Pages
-	for _, page := range []struct {
-		file string
-		into **template.Template
-		try  any
-	}{
-		{"home.html", &p.home, Home{}},
-		{"problems.html", &p.problems, ProblemIndex{Problems: make([]ProblemLine, 1)}},
-		{"problem.html", &p.problem, Problem{When: []string{""}, Next: []string{""}, Members: make([]Fact, 1)}},
-		{"reference.html", &p.reference, Reference{Scripts: []string{""}, Styles: []string{""}}},
-	} {
-		t, err := template.New("layout.html").Option("missingkey=error").
-			ParseFS(files, "templates/layout.html", "templates/"+page.file)
-		if err != nil {
-			return nil, fmt.Errorf("page %s: %w", page.file, err)
-		}
-		*page.into = t
-		if err := t.Execute(io.Discard, page.try); err != nil {
-			return nil, fmt.Errorf("page %s: %w", page.file, err)
+	assets, err := readAssets()
+	if err != nil {
+		return nil, err
+	}
+	common, err := template.New("layout.html").Funcs(functions(assets)).
+		ParseFS(files, "templates/layout.html", "templates/components.html", "templates/forms.html")
+	if err != nil {
+		return nil, fmt.Errorf("the layout: %w", err)
+	}
+	p := &Pages{templates: map[string]*template.Template{}, assets: assets}
+	for _, page := range allPages() {
+		if err := p.add(common, page); err != nil {
+			return nil, fmt.Errorf("page %T (templates/%s.html): %w", page, page.Template(), err)
 		}
 	}
-	return &p, nil
+	return p, nil
 }
 
-// Home writes the start page.
-func (p *Pages) Home(w io.Writer, page Home) error { return p.home.Execute(w, page) }
+func allPages() []Page {
+	var all []Page
+	for _, list := range [][]Page{publicPages(), erpPages(), crmPages()} {
+		all = append(all, list...)
+	}
+	return all
+}
 
-// Problems writes the list of problem types.
-func (p *Pages) Problems(w io.Writer, page ProblemIndex) error { return p.problems.Execute(w, page) }
+func (p *Pages) add(common *template.Template, page Page) error {
+	if _, taken := p.templates[page.Template()]; taken {
+		return fmt.Errorf("another page has the same template")
+	}
+	if field := reflect.ValueOf(page).FieldByName("Layout"); !field.IsValid() || field.Type() != reflect.TypeFor[Layout]() {
+		return fmt.Errorf("it has no field Layout of type web.Layout")
+	}
+	t, err := common.Clone()
+	if err != nil {
+		return err
+	}
+	if t, err = t.ParseFS(files, "templates/"+page.Template()+".html"); err != nil {
+		return err
+	}
+	if t.Lookup("main") == nil {
+		return fmt.Errorf(`it does not define "main"`)
+	}
+	if err := try(t, page); err != nil {
+		return err
+	}
+	p.templates[page.Template()] = t
+	return nil
+}
 
-// Problem writes the page of one problem type.
-func (p *Pages) Problem(w io.Writer, page Problem) error { return p.problem.Execute(w, page) }
+// Write writes a page. Half of it may be written when it fails, so write to a buffer first.
+func (p *Pages) Write(w io.Writer, page Page) error {
+	t, ok := p.templates[page.Template()]
+	if !ok {
+		return fmt.Errorf("page %T is not registered: add it to a list in package web", page)
+	}
+	return t.Execute(w, page)
+}
 
-// Reference writes the page that shows the contract.
-func (p *Pages) Reference(w io.Writer, page Reference) error { return p.reference.Execute(w, page) }
+// Asset gives a static file by the name that pages link to it with, the type of its content, and whether there is such
+// a file. A name has its content's hash in it: whoever has got it once may keep it for ever.
+func (p *Pages) Asset(name string) (content []byte, contentType string, ok bool) {
+	a, ok := p.assets.byName[name]
+	return a.content, a.contentType, ok
+}
+
+// functions are what templates can call besides the methods of what they show.
+func functions(a assets) template.FuncMap {
+	return template.FuncMap{"static": a.address}
+}

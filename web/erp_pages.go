@@ -1,0 +1,6 @@
+package web
+
+// erpPages are the pages of the ERP's console. Add each here once; empty is enough, New makes up what it holds.
+func erpPages() []Page {
+	return []Page{}
+}
