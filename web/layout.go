@@ -22,17 +22,35 @@ type User struct {
 	Role        string
 }
 
+// FlashKind says how an action ended.
+type FlashKind string
+
+const (
+	FlashDone    FlashKind = "done"    // it was carried out
+	FlashRefused FlashKind = "refused" // it was not, and nothing has changed
+	FlashNote    FlashKind = "note"    // something to know, for example that somebody else was quicker
+)
+
 // Flash is a message about the last action, shown once.
 type Flash struct {
-	Text    string
-	Refused bool  // it was not carried out, and nothing has changed
-	Link    *Link // where to look next; nil if it is here
+	Kind FlashKind // empty is FlashNote
+	Text string
+	Link *Link // where to look next; nil if it is here
 }
 
 // Role is how a screen reader takes the message: a refusal interrupts, the rest waits its turn.
 func (f Flash) Role() string {
-	if f.Refused {
+	if f.Kind == FlashRefused {
 		return "alert"
 	}
 	return "status"
+}
+
+// Class is the message's style.
+func (f Flash) Class() string {
+	switch f.Kind {
+	case FlashDone, FlashRefused:
+		return string(f.Kind)
+	}
+	return string(FlashNote)
 }

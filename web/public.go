@@ -2,7 +2,7 @@ package web
 
 // publicPages are those that both services have.
 func publicPages() []Page {
-	return []Page{Home{}, ProblemIndex{}, Problem{}, Reference{}, Login{}, Failure{}}
+	return []Page{Home{}, ProblemIndex{}, Problem{}, Reference{}, Login{}, Fault{}}
 }
 
 // Home says what the service is.
@@ -59,29 +59,31 @@ type Reference struct {
 // Template implements Page.
 func (Reference) Template() string { return "reference" }
 
-// Login is the log-in page. Why the last try failed stands in its Layout's Flash.
+// Login is the log-in page.
 type Login struct {
 	Layout     Layout
 	Name       string // what was typed the last time
 	Next       string // a local path to go to after the log-in, checked by whoever fills it
-	NoPassword bool   // people are recognised by the identity provider only
+	Error      string // why the last try failed; empty at the first
+	RetryAfter string // how long to wait after too many tries, as a person says it ("2 minutes"); empty if not at all
+	Password   bool   // whether people log in by name and password
 	OIDC       *Link  // the button that leads to the identity provider; nil without one
 }
 
 // Template implements Page.
 func (Login) Template() string { return "login" }
 
-// Failure is the page that a person gets instead of what was asked for.
-type Failure struct {
+// Fault is the page that a person gets instead of what was asked for.
+type Fault struct {
 	Layout     Layout // its Title is what happened, in a few words
 	Status     int
-	Text       string   // what happened, one or two sentences
+	Happened   string   // what happened, one or two sentences
 	Next       []string // what to do next
 	Links      []Link   // where to go from here
 	Problem    *Link    // the page of the problem's type, for whoever wants to know more
 	RequestID  string   // what to tell whoever looks into it
-	RetryAfter string   // how long to wait, as a person says it ("2 minutes"); empty if waiting does not help
+	RetryAfter string   // how long to wait, as a person says it; empty if waiting does not help
 }
 
 // Template implements Page.
-func (Failure) Template() string { return "failure" }
+func (Fault) Template() string { return "fault" }
