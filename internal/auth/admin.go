@@ -86,7 +86,7 @@ func (a *Admin) ListTenants(ctx context.Context) (tenants []Tenant, err error) {
 
 // CreateToken makes a token for a tenant and returns its id and its text. The text can't be had again.
 func (a *Admin) CreateToken(ctx context.Context, tenant string, role Role, label string, by audit.By) (id, text string, err error) {
-	if _, err := ParseRole(string(role)); err != nil {
+	if _, err := ParseTokenRole(string(role)); err != nil {
 		return "", "", err
 	}
 	if err := checkLabel("label", label); err != nil {

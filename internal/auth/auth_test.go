@@ -67,21 +67,6 @@ func TestSecretStaysOutOfPrintedText(t *testing.T) {
 	}
 }
 
-func TestRolesIncludeThoseBelow(t *testing.T) {
-	t.Parallel()
-	order := []auth.Role{"", auth.RoleReader, auth.RoleWriter, auth.RoleAdmin}
-	for has, role := range order {
-		for wanted, needed := range order {
-			if got, want := role.Allows(needed), wanted > 0 && has >= wanted; got != want {
-				t.Errorf("%q allows %q: %t, want %t", role, needed, got, want)
-			}
-		}
-	}
-	if auth.Role("root").Allows(auth.RoleReader) || auth.RoleAdmin.Allows("root") {
-		t.Error("an unknown role allows something, or is allowed")
-	}
-}
-
 // mapStore counts look-ups.
 type mapStore struct {
 	tokens  map[string]auth.Token

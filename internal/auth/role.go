@@ -2,39 +2,59 @@ package auth
 
 import "fmt"
 
-// Role is what a token may do. Each role includes those before it.
+// Role is what a token or a person may do.
 type Role string
 
-// The roles.
+// The roles of tokens.
 const (
-	RoleReader Role = "reader" // sees
-	RoleWriter Role = "writer" // sees, submits and issues
-	RoleAdmin  Role = "admin"  // all that, and repairs
+	RoleReader  Role = "reader"  // sees
+	RoleWriter  Role = "writer"  // sees, submits and issues
+	RoleMetrics Role = "metrics" // sees the figures of the service and nothing else
 )
 
-// rank is 0 for what is no role: it allows nothing.
-func (r Role) rank() int {
+// The roles of people.
+const (
+	RoleViewer   Role = "viewer"   // sees
+	RoleOperator Role = "operator" // sees, submits, issues and repairs
+)
+
+// RoleAdmin is a role of tokens and of people: all that belongs to the tenant.
+const RoleAdmin Role = "admin"
+
+// holds are the permissions of a role; a role that is not known has none.
+func (r Role) holds() Permission {
 	switch r {
-	case RoleReader:
-		return 1
+	case RoleReader, RoleViewer:
+		return MayRead
 	case RoleWriter:
-		return 2
+		return MayRead | MayWrite
+	case RoleOperator:
+		return MayRead | MayWrite | MayOperate
 	case RoleAdmin:
-		return 3
+		return MayRead | MayWrite | MayOperate | MayAdminister
+	case RoleMetrics:
+		return MayScrape
 	}
 	return 0
 }
 
-// Allows says whether a token with role r may do what needs the role wanted. An unknown role allows nothing and is
-// allowed to nobody.
-func (r Role) Allows(wanted Role) bool {
-	return wanted.rank() > 0 && r.rank() >= wanted.rank()
-}
+// May says whether the role holds a permission.
+func (r Role) May(p Permission) bool { return p.in(r.holds()) }
 
-// ParseRole reads a role's name.
-func ParseRole(text string) (Role, error) {
-	if r := Role(text); r.rank() > 0 {
+// ParseTokenRole reads the name of a token's role.
+func ParseTokenRole(text string) (Role, error) {
+	switch r := Role(text); r {
+	case RoleReader, RoleWriter, RoleAdmin, RoleMetrics:
 		return r, nil
 	}
-	return "", fmt.Errorf("%q is not a role: reader, writer or admin", text)
+	return "", fmt.Errorf("%q is no role of a token: reader, writer, admin or metrics", text)
+}
+
+// ParseAccountRole reads the name of a person's role.
+func ParseAccountRole(text string) (Role, error) {
+	switch r := Role(text); r {
+	case RoleViewer, RoleOperator, RoleAdmin:
+		return r, nil
+	}
+	return "", fmt.Errorf("%q is no role of a person: viewer, operator or admin", text)
 }

@@ -9,13 +9,6 @@ import (
 	"invoicebridge/internal/problem"
 )
 
-// Identity is who calls.
-type Identity struct {
-	Tenant  string
-	TokenID string
-	Role    Role
-}
-
 // ErrTokenUnknown is what a Store answers for an id it does not have.
 var ErrTokenUnknown = errors.New("token unknown")
 

@@ -37,17 +37,17 @@ type CRMDeps struct {
 
 // NewCRM makes the CRM side's handler. It fails if a page can't be read or a collector can't be registered.
 func NewCRM(deps CRMDeps) (http.Handler, error) {
-	h := crmSide{server: newServer(deps.Deps), orders: deps.Orders}
+	s, err := newServer(deps.Deps, look{short: "crm", service: "invoicebridge CRM side"})
+	if err != nil {
+		return nil, err
+	}
+	h := crmSide{server: s, orders: deps.Orders}
 	for _, collector := range deps.Collectors {
 		if err := h.metrics.registry.Register(collector); err != nil {
 			return nil, err
 		}
 	}
-	pages, err := newPages(h.server, crmHome())
-	if err != nil {
-		return nil, err
-	}
-	h.routes(pages)
+	h.routes(&pages{server: s, start: crmHome()})
 	return h, nil
 }
 
@@ -57,23 +57,18 @@ type crmSide struct {
 }
 
 func (h crmSide) routes(p *pages) {
-	h.echo.POST("/v1/orders", h.submitOrders, h.api(auth.RoleWriter)...)
-	h.get("/v1/orders/:source/:order", h.getOrder, h.api(auth.RoleReader)...)
-	h.get("/v1/operations", h.listOperations, h.api(auth.RoleReader)...)
-	h.get("/v1/operations/:key", h.getOperation, h.api(auth.RoleReader)...)
-	h.echo.POST("/v1/operations/:key/replay", h.replayOperation, h.api(auth.RoleAdmin)...)
-	h.echo.POST("/v1/operations/:key/revise", h.reviseOperation, h.api(auth.RoleAdmin)...)
-	h.get("/v1/divergences", h.listDivergences, h.api(auth.RoleReader)...)
+	h.api(http.MethodPost, "/v1/orders", auth.MayWrite, h.submitOrders)
+	h.api(http.MethodGet, "/v1/orders/:source/:order", auth.MayRead, h.getOrder)
+	h.api(http.MethodGet, "/v1/operations", auth.MayRead, h.listOperations)
+	h.api(http.MethodGet, "/v1/operations/:key", auth.MayRead, h.getOperation)
+	h.api(http.MethodPost, "/v1/operations/:key/replay", auth.MayOperate, h.replayOperation)
+	h.api(http.MethodPost, "/v1/operations/:key/revise", auth.MayOperate, h.reviseOperation)
+	h.api(http.MethodGet, "/v1/divergences", auth.MayRead, h.listDivergences)
 	h.probes() // /healthz /readyz /metrics
+	h.people(p)
 
-	h.get("/", p.home)
-	h.get("/problems", p.problems)
-	h.get("/problems/:slug", p.problem)
-	h.get("/openapi.yaml", crmContract)
-	h.get("/order.schema.json", orderSchema)
-	h.get("/docs", p.docs)
-	h.get("/docs/:file", p.docsFile)
-	h.get("/static/:file", p.staticFile)
+	h.public(http.MethodGet, "/openapi.yaml", crmContract)
+	h.public(http.MethodGet, "/order.schema.json", orderSchema)
 }
 
 func crmContract(c echo.Context) error {
@@ -86,11 +81,8 @@ func orderSchema(c echo.Context) error {
 
 func crmHome() web.Home {
 	return web.Home{
-		Layout: web.Layout{
-			Title: "Orders in, invoices out", Service: "invoicebridge CRM side",
-			Nav: []web.Link{{Href: "/docs", Text: "API reference"}, {Href: "/problems", Text: "Problems"}},
-		},
-		Lead: "This service takes orders and sees to it that each is invoiced, once, whatever gets lost on the way.",
+		Layout: web.Layout{Title: "Orders in, invoices out"},
+		Lead:   "This service takes orders and sees to it that each is invoiced, once, whatever gets lost on the way.",
 		Links: []web.Link{
 			{Href: "/docs", Text: "API reference", About: "Every request and answer, with examples."},
 			{Href: "/openapi.yaml", Text: "openapi.yaml", About: "The contract as a file, OpenAPI 3.1."},

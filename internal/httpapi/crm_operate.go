@@ -7,14 +7,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
-	"invoicebridge/internal/audit"
 	"invoicebridge/internal/crm"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/logctx"
 	"invoicebridge/internal/problem"
 )
 
-// What people do by hand. Every route of it needs the role admin, and a reason, which goes into the audit.
+// What people do by hand. Every route of it needs the permission to operate, and a reason, which goes into the audit.
 
 // replayOperation answers with the operation as it stands once it is queued.
 func (h crmSide) replayOperation(c echo.Context) error {
@@ -25,7 +24,7 @@ func (h crmSide) replayOperation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	operation, err := h.orders.Replay(c.Request().Context(), identity(c).Tenant, key, audit.By{Actor: identity(c).TokenID, Reason: body.Reason})
+	operation, err := h.orders.Replay(c.Request().Context(), identity(c).Tenant, key, by(c, body.Reason))
 	if err != nil {
 		return err
 	}
@@ -46,7 +45,7 @@ func (h crmSide) reviseOperation(c echo.Context) error {
 	if err != nil {
 		return within("/request", err)
 	}
-	operation, err := h.orders.Revise(c.Request().Context(), identity(c).Tenant, key, request, audit.By{Actor: identity(c).TokenID, Reason: body.Reason})
+	operation, err := h.orders.Revise(c.Request().Context(), identity(c).Tenant, key, request, by(c, body.Reason))
 	if err != nil {
 		return within("/request", err)
 	}

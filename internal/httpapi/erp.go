@@ -36,17 +36,17 @@ type ERPDeps struct {
 
 // NewERP makes the ERP's handler. It fails if a page or the contract can't be read, or a collector not be registered.
 func NewERP(deps ERPDeps) (http.Handler, error) {
-	e := erp{server: newServer(deps.Deps), invoices: deps.Invoices, registrations: deps.Registrations}
+	s, err := newServer(deps.Deps, look{short: "erp", service: "invoicebridge ERP"})
+	if err != nil {
+		return nil, err
+	}
+	e := erp{server: s, invoices: deps.Invoices, registrations: deps.Registrations}
 	for _, collector := range deps.Collectors {
 		if err := e.metrics.registry.Register(collector); err != nil {
 			return nil, err
 		}
 	}
-	pages, err := newPages(e.server, erpHome())
-	if err != nil {
-		return nil, err
-	}
-	e.routes(pages)
+	e.routes(&pages{server: s, start: erpHome()})
 	return e, nil
 }
 
@@ -57,24 +57,19 @@ type erp struct {
 }
 
 func (e erp) routes(p *pages) {
-	e.echo.POST("/v1/invoices", e.issueInvoice, e.api(auth.RoleWriter)...)
-	e.get("/v1/invoices", e.listInvoices, e.api(auth.RoleReader)...)
-	e.get("/v1/invoices/:id", e.getInvoice, e.api(auth.RoleReader)...)
-	e.get("/v1/operations/:key", e.getOperation, e.api(auth.RoleReader)...)
-	e.get("/admin/v1/registrations", e.listRegistrations, e.api(auth.RoleAdmin)...)
-	e.get("/admin/v1/registrations/:id", e.getRegistration, e.api(auth.RoleAdmin)...)
-	e.echo.POST("/admin/v1/registrations/:id/replay", e.replayRegistration, e.api(auth.RoleAdmin)...)
-	e.echo.POST("/admin/v1/registrations/:id/resolve", e.resolveRegistration, e.api(auth.RoleAdmin)...)
-	e.echo.POST("/admin/v1/registrations/:id/acknowledge", e.acknowledgeRegistration, e.api(auth.RoleAdmin)...)
+	e.api(http.MethodPost, "/v1/invoices", auth.MayWrite, e.issueInvoice)
+	e.api(http.MethodGet, "/v1/invoices", auth.MayRead, e.listInvoices)
+	e.api(http.MethodGet, "/v1/invoices/:id", auth.MayRead, e.getInvoice)
+	e.api(http.MethodGet, "/v1/operations/:key", auth.MayRead, e.getOperation)
+	e.api(http.MethodGet, "/admin/v1/registrations", auth.MayOperate, e.listRegistrations)
+	e.api(http.MethodGet, "/admin/v1/registrations/:id", auth.MayOperate, e.getRegistration)
+	e.api(http.MethodPost, "/admin/v1/registrations/:id/replay", auth.MayOperate, e.replayRegistration)
+	e.api(http.MethodPost, "/admin/v1/registrations/:id/resolve", auth.MayOperate, e.resolveRegistration)
+	e.api(http.MethodPost, "/admin/v1/registrations/:id/acknowledge", auth.MayOperate, e.acknowledgeRegistration)
 	e.probes() // /healthz /readyz /metrics
+	e.people(p)
 
-	e.get("/", p.home)
-	e.get("/problems", p.problems)
-	e.get("/problems/:slug", p.problem)
-	e.get("/openapi.yaml", p.contract)
-	e.get("/docs", p.docs)
-	e.get("/docs/:file", p.docsFile)
-	e.get("/static/:file", p.staticFile)
+	e.public(http.MethodGet, "/openapi.yaml", p.contract)
 }
 
 // issueInvoice takes the body last: who may not issue invoices, or brings no key, costs no reading.

@@ -101,7 +101,7 @@ func (e erp) changeRegistration(c echo.Context, change func(ctx context.Context,
 		return err
 	}
 	who := identity(c)
-	err = change(c.Request().Context(), who.Tenant, id, audit.By{Actor: who.TokenID, Reason: body.Reason})
+	err = change(c.Request().Context(), who.Tenant, id, by(c, body.Reason))
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (e erp) resolveRegistration(c echo.Context) error {
 	}
 	who := identity(c)
 	resolution := invoice.Resolution{Status: invoice.RegistrationStatus(body.Status), Reference: body.Reference, Evidence: body.Evidence}
-	err = e.registrations.ResolveRegistration(c.Request().Context(), who.Tenant, id, resolution, audit.By{Actor: who.TokenID, Reason: body.Reason})
+	err = e.registrations.ResolveRegistration(c.Request().Context(), who.Tenant, id, resolution, by(c, body.Reason))
 	if err != nil {
 		return err
 	}

@@ -85,8 +85,12 @@ func (s *server) handleError(err error, c echo.Context) {
 	}
 	p := s.asProblem(c, err)
 	s.metrics.problem(p.Type)
-	if err := writeProblem(c, p); err != nil {
-		s.log.DebugContext(c.Request().Context(), "problem document not written", "error", err)
+	tell := func() error { return writeProblem(c, p) }
+	if onPage(c) {
+		tell = func() error { return s.tellOnPage(c, p) }
+	}
+	if err := tell(); err != nil {
+		s.log.DebugContext(c.Request().Context(), "answer not written", "error", err)
 	}
 }
 

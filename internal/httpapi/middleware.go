@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -91,7 +92,8 @@ func securityHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("X-Frame-Options", "DENY")        // beside frame-ancestors, for what does not know that
+		h.Set("Referrer-Policy", "same-origin") // not no-referrer: a form of ours would then say Origin: null
 		return next(c)
 	}
 }
@@ -115,12 +117,24 @@ func (s *server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 
 // limitInFlight turns away what is too much at once, before it costs anything.
 func (s *server) limitInFlight(next echo.HandlerFunc) echo.HandlerFunc {
+	return limitAtOnce(&s.inFlight, s.deps.MaxInFlight, next)
+}
+
+// maxPagesAtOnce is few enough to leave the database to the API, and many for people.
+const maxPagesAtOnce = 64
+
+// limitPages counts people's requests apart: those of machines that are too many must not keep an operator out.
+func (s *server) limitPages(next echo.HandlerFunc) echo.HandlerFunc {
+	return limitAtOnce(&s.onPages, maxPagesAtOnce, next)
+}
+
+func limitAtOnce(atWork *atomic.Int64, most int, next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		defer s.inFlight.Add(-1)
-		if s.inFlight.Add(1) > int64(s.deps.MaxInFlight) {
+		defer atWork.Add(-1)
+		if atWork.Add(1) > int64(most) {
 			return &problem.Problem{
 				Type:       problem.TooManyRequests,
-				Detail:     fmt.Sprintf("More than %d requests are at work at once.", s.deps.MaxInFlight),
+				Detail:     fmt.Sprintf("More than %d requests are at work at once.", most),
 				RetryAfter: time.Second,
 			}
 		}

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"io/fs"
 	"net/http"
 	"path"
@@ -15,36 +14,30 @@ import (
 	"invoicebridge/web"
 )
 
-// What pages may load: our own style sheet and images, nothing inline, nothing from elsewhere, no scripts. The
-// reference has scripts of ours and Swagger UI's, which also asks for the contract and draws icons from data URLs.
-const (
-	pagePolicy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-	docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-		"form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-)
+// docsPolicy: the reference has Swagger UI's scripts besides ours, which draw icons from data URLs.
+const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// pages are the pages for people.
+// pages are the pages that need no log-in.
 type pages struct {
 	server *server
-	web    *web.Pages
 	start  web.Home
 }
 
-// newPages reads all templates; start is the service's start page, whose layout all pages share.
-func newPages(s *server, start web.Home) (*pages, error) {
-	w, err := web.New()
-	if err != nil {
-		return nil, err
-	}
-	return &pages{server: s, web: w, start: start}, nil
+// people registers what is for people without a log-in, and the log-in itself.
+func (s *server) people(p *pages) {
+	s.publicPage("/", p.home)
+	s.publicPage("/problems", p.problems)
+	s.publicPage("/problems/:slug", p.problem)
+	s.publicPage("/docs", p.docs)
+	s.public(http.MethodGet, "/docs/:file", p.docsFile)
+	s.public(http.MethodGet, "/static/:file", p.staticFile)
+	s.logIn()
 }
 
 func erpHome() web.Home {
 	return web.Home{
-		Layout: web.Layout{
-			Title: "One order, one invoice", Service: "invoicebridge ERP",
-			Nav: []web.Link{{Href: "/docs", Text: "API reference"}, {Href: "/problems", Text: "Problems"}},
-		},
+		Layout: web.Layout{Title: "One order, one invoice"},
 		Lead: "This service issues invoices. Whoever asks twice for the same one gets it once: " +
 			"the second answer is the first one again, byte for byte.",
 		Links: []web.Link{
@@ -63,35 +56,21 @@ func erpHome() web.Home {
 	}
 }
 
-func (p *pages) layout(title, here string) web.Layout {
-	l := p.start.Layout
-	l.Title, l.Here = title, here
-	return l
-}
-
-// html answers with a page; a page that fails half-way is an error, not half a page.
-func html(c echo.Context, policy string, write func(*bytes.Buffer) error) error {
-	var out bytes.Buffer
-	if err := write(&out); err != nil {
-		return err
-	}
-	c.Response().Header().Set("Content-Security-Policy", policy)
-	return c.HTMLBlob(http.StatusOK, out.Bytes())
-}
-
 func (p *pages) home(c echo.Context) error {
-	return html(c, pagePolicy, func(out *bytes.Buffer) error { return p.web.Home(out, p.start) })
+	page := p.start
+	page.Layout = p.server.layout(c, p.start.Layout.Title, "/")
+	return p.server.show(c, page)
 }
 
 func (p *pages) problems(c echo.Context) error {
-	page := web.ProblemIndex{Layout: p.layout("Problems", "/problems")}
+	page := web.ProblemIndex{Layout: p.server.layout(c, "Problems", "/problems")}
 	for _, k := range kinds() {
 		page.Problems = append(page.Problems, web.ProblemLine{
 			Href: ProblemPath(k.problemType), Slug: string(k.problemType), Title: k.title, Status: k.status,
 			SameKey: explain(k.problemType).sameKeyShort,
 		})
 	}
-	return html(c, pagePolicy, func(out *bytes.Buffer) error { return p.web.Problems(out, page) })
+	return p.server.show(c, page)
 }
 
 func (p *pages) problem(c echo.Context) error {
@@ -105,10 +84,10 @@ func (p *pages) problem(c echo.Context) error {
 		return err
 	}
 	page := web.Problem{
-		Layout: p.layout(k.title, "/problems"), Slug: string(k.problemType), Title: k.title, Status: k.status,
+		Layout: p.server.layout(c, k.title, "/problems"), Slug: string(k.problemType), Title: k.title, Status: k.status,
 		Means: text.means, When: text.when, SameKey: text.sameKey, Next: text.next, Members: text.members, Example: example,
 	}
-	return html(c, pagePolicy, func(out *bytes.Buffer) error { return p.web.Problem(out, page) })
+	return p.server.show(c, page)
 }
 
 func (p *pages) contract(c echo.Context) error {
@@ -117,11 +96,11 @@ func (p *pages) contract(c echo.Context) error {
 
 func (p *pages) docs(c echo.Context) error {
 	page := web.Reference{
-		Layout:  p.layout("API reference", "/docs"),
+		Layout:  p.server.layout(c, "API reference", "/docs"),
 		Styles:  []string{"/docs/swagger-ui.css"},
-		Scripts: []string{"/docs/swagger-ui-bundle.js", "/static/reference.js"},
+		Scripts: []string{"/docs/swagger-ui-bundle.js"},
 	}
-	return html(c, docsPolicy, func(out *bytes.Buffer) error { return p.web.Reference(out, page) })
+	return p.server.showUnder(c, docsPolicy, http.StatusOK, page)
 }
 
 // docsFile serves the two files of Swagger UI that the reference needs, and no other.
@@ -133,7 +112,15 @@ func (p *pages) docsFile(c echo.Context) error {
 	return echo.ErrNotFound
 }
 
-func (p *pages) staticFile(c echo.Context) error { return asset(c, web.Static(), c.Param("file")) }
+// staticFile serves a static file by the name that has its content's hash in it, so it may be kept for ever.
+func (p *pages) staticFile(c echo.Context) error {
+	content, contentType, ok := p.server.web.Asset(c.Param("file"))
+	if !ok {
+		return echo.ErrNotFound
+	}
+	c.Response().Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	return c.Blob(http.StatusOK, contentType, content)
+}
 
 func asset(c echo.Context, files fs.FS, name string) error {
 	content, err := fs.ReadFile(files, name)
@@ -151,8 +138,6 @@ func assetType(name string) string {
 		return "text/css; charset=utf-8"
 	case ".js":
 		return "text/javascript; charset=utf-8"
-	case ".svg":
-		return "image/svg+xml"
 	}
 	return echo.MIMEOctetStream
 }

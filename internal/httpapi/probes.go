@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"invoicebridge/internal/auth"
 )
 
 // readyTimeout bounds a readiness probe: a database that hangs is not ready.
@@ -13,11 +15,11 @@ const readyTimeout = 2 * time.Second
 
 // probes registers what runs beside the service's own routes: is it alive, may it get work, its figures.
 func (s *server) probes() {
-	s.get("/healthz", func(c echo.Context) error {
+	s.public(http.MethodGet, "/healthz", func(c echo.Context) error {
 		return c.JSONBlob(http.StatusOK, []byte(`{"status":"alive"}`))
 	})
-	s.get("/readyz", s.ready)
-	s.get("/metrics", s.metrics.handler())
+	s.public(http.MethodGet, "/readyz", s.ready)
+	s.either(http.MethodGet, "/metrics", auth.MayScrape, s.metrics.handler())
 }
 
 func (s *server) ready(c echo.Context) error {

@@ -6,7 +6,9 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,12 +17,21 @@ import (
 	"github.com/labstack/gommon/log"
 
 	"invoicebridge/internal/auth"
+	"invoicebridge/web"
 )
 
 // Deps is what both services need.
 type Deps struct {
 	Logger *slog.Logger
 	Tokens *auth.Verifier
+	// Sessions are people's; nil: nobody can log in.
+	Sessions Sessions
+	// PublicURL is where browsers reach the service, such as https://erp.example, if that is not where it listens.
+	PublicURL string
+	// Secure: browsers reach the service by TLS, so its cookies are for TLS only.
+	Secure bool
+	// TrustedProxies are the networks whose word on the caller's address (X-Forwarded-For) is taken.
+	TrustedProxies []*net.IPNet
 	// Ready returns nil if the service can do its work: database there, schema right, not stopping. The error goes
 	// to the log, not to the caller.
 	Ready func(ctx context.Context) error
@@ -40,14 +51,38 @@ const (
 
 // server is Echo with everything around the handlers.
 type server struct {
-	echo     *echo.Echo
-	deps     Deps
-	log      *slog.Logger
-	metrics  *metrics
-	inFlight atomic.Int64
+	echo      *echo.Echo
+	deps      Deps
+	look      look
+	log       *slog.Logger
+	metrics   *metrics
+	web       *web.Pages
+	sites     *http.CrossOriginProtection
+	decisions map[string]access // by "METHOD /path/:pattern"
+	inFlight  atomic.Int64      // of the API
+	onPages   atomic.Int64
 }
 
-func newServer(deps Deps) *server {
+// look is what the two services' pages differ in.
+type look struct {
+	short   string // in names of cookies
+	service string // for people
+	console []navLink
+}
+
+// nav are the links of all pages: the console's, and those for everybody.
+func (l look) nav() []navLink {
+	return append(slices.Clone(l.console), navLink{Link: web.Link{Href: "/docs", Text: "API reference"}},
+		navLink{Link: web.Link{Href: "/problems", Text: "Problems"}})
+}
+
+// navLink is a link that stands on every page of whoever holds a permission; 0: of everybody.
+type navLink struct {
+	web.Link
+	needs auth.Permission
+}
+
+func newServer(deps Deps, l look) (*server, error) {
 	if deps.Logger == nil {
 		deps.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -57,25 +92,21 @@ func newServer(deps Deps) *server {
 	if deps.MaxInFlight <= 0 {
 		deps.MaxInFlight = defaultMaxInFlight
 	}
-	s := &server{echo: echo.New(), deps: deps, log: deps.Logger}
+	pages, err := web.New()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{echo: echo.New(), deps: deps, look: l, log: deps.Logger, web: pages, decisions: map[string]access{}}
+	if s.sites, err = ownSites(deps.PublicURL); err != nil {
+		return nil, err
+	}
 	s.metrics = newMetrics(deps.Pool, &s.inFlight)
 	s.echo.HTTPErrorHandler = s.handleError
 	s.echo.Logger.SetOutput(io.Discard) // everything is logged by slog
 	s.echo.Logger.SetLevel(log.OFF)
-	s.echo.Use(s.identifyRequest, s.observe, securityHeaders, s.recoverPanic)
-	return s
-}
-
-// get registers a handler for GET and HEAD; net/http leaves out the body of an answer to HEAD.
-func (s *server) get(path string, h echo.HandlerFunc, m ...echo.MiddlewareFunc) {
-	s.echo.GET(path, h, m...)
-	s.echo.HEAD(path, h, m...)
-}
-
-// api is the middleware of every route that asks for a token: a place among the requests in flight, a deadline,
-// and only then the database.
-func (s *server) api(needed auth.Role) []echo.MiddlewareFunc {
-	return []echo.MiddlewareFunc{s.limitInFlight, s.limitTime, s.authenticate(needed)}
+	s.echo.IPExtractor = callersAddress(deps.TrustedProxies)
+	s.echo.Use(s.identifyRequest, s.observe, securityHeaders, s.recoverPanic, s.refuseOtherSites)
+	return s, nil
 }
 
 // ServeHTTP implements http.Handler.
