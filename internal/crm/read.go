@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -96,51 +95,10 @@ type OperationFilter struct {
 // the last. Going through the pages shows every operation that was there at the start just once, whatever comes in
 // meanwhile. A wrong filter is malformed-request.
 func (s *Service) ListOperations(ctx context.Context, tenant string, f OperationFilter) (page []Operation, next string, err error) {
-	arg, err := f.params(tenant)
-	if err != nil {
-		return nil, "", err
-	}
-	limit := int(arg.MaxItems)
-	arg.MaxItems++ // one more tells whether there is a next page
-	rows, err := crmdb.New(s.pool).OperationListPage(ctx, arg)
-	if err != nil {
-		return nil, "", fmt.Errorf("list operations: %w", err)
-	}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		next = encodeCursor(rows[limit-1].CreatedAt, rows[limit-1].ID)
-	}
-	page = make([]Operation, len(rows))
-	for i, row := range rows {
-		page[i] = operationRow(row).operation()
-	}
-	return page, next, nil
-}
-
-func (f OperationFilter) params(tenant string) (crmdb.OperationListPageParams, error) {
-	arg := crmdb.OperationListPageParams{TenantID: tenant, MaxItems: DefaultPageLimit}
-	switch {
-	case f.Limit < 0 || f.Limit > MaxPageLimit:
-		return arg, problem.New(problem.MalformedRequest, "limit must be from 1 to %d.", MaxPageLimit)
-	case f.Limit > 0:
-		arg.MaxItems = int32(f.Limit)
-	}
-	if f.Status != "" {
-		if !slices.Contains(OperationStatuses(), f.Status) {
-			return arg, problem.New(problem.MalformedRequest, "%q is not a status of operations.", excerpt(string(f.Status)))
-		}
-		status := string(f.Status)
-		arg.Status = &status
-	}
-	if f.Cursor == "" {
-		return arg, nil
-	}
-	at, id, err := decodeCursor(f.Cursor)
-	if err != nil {
-		return arg, problem.New(problem.MalformedRequest, "cursor is not one that was given out.")
-	}
-	arg.AfterCreatedAt, arg.AfterID = &at, &id
-	return arg, nil
+	found, err := searchOperations(ctx, s.pool, tenant, OperationSearch{
+		Status: f.Status, PageQuery: PageQuery{Limit: f.Limit, Cursor: f.Cursor},
+	})
+	return found.Items, found.Next, err
 }
 
 // A cursor is the position of the last item: operations of one call share their time, so it has the id as well.

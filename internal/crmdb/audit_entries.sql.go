@@ -7,6 +7,7 @@ package crmdb
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -41,4 +42,162 @@ func (q *Queries) AuditEntryInsert(ctx context.Context, arg AuditEntryInsertPara
 		arg.AccountID,
 	)
 	return err
+}
+
+const auditEntryListNewest = `-- name: AuditEntryListNewest :many
+SELECT id, occurred_at, actor, action, subject, reason, via, address, request_id
+FROM audit_entries
+WHERE tenant_id = $1
+  AND ($2::text IS NULL OR actor = $2::text)
+  AND ($3::text IS NULL OR action = $3::text)
+  AND ($4::text IS NULL OR subject = $4::text)
+  AND ($5::timestamptz IS NULL OR occurred_at >= $5::timestamptz)
+  AND ($6::timestamptz IS NULL OR occurred_at < $6::timestamptz)
+  AND ($7::timestamptz IS NULL
+       OR (occurred_at, id) < ($7::timestamptz, $8::bigint))
+ORDER BY occurred_at DESC, id DESC
+LIMIT $9
+`
+
+type AuditEntryListNewestParams struct {
+	TenantID     string
+	Actor        *string
+	Action       *string
+	Subject      *string
+	OccurredFrom *time.Time
+	OccurredTo   *time.Time
+	BeyondAt     *time.Time
+	BeyondID     *int64
+	MaxItems     int32
+}
+
+type AuditEntryListNewestRow struct {
+	ID         int64
+	OccurredAt time.Time
+	Actor      string
+	Action     string
+	Subject    string
+	Reason     string
+	Via        string
+	Address    string
+	RequestID  string
+}
+
+func (q *Queries) AuditEntryListNewest(ctx context.Context, arg AuditEntryListNewestParams) ([]AuditEntryListNewestRow, error) {
+	rows, err := q.db.Query(ctx, auditEntryListNewest,
+		arg.TenantID,
+		arg.Actor,
+		arg.Action,
+		arg.Subject,
+		arg.OccurredFrom,
+		arg.OccurredTo,
+		arg.BeyondAt,
+		arg.BeyondID,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []AuditEntryListNewestRow{}
+	for rows.Next() {
+		var i AuditEntryListNewestRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.OccurredAt,
+			&i.Actor,
+			&i.Action,
+			&i.Subject,
+			&i.Reason,
+			&i.Via,
+			&i.Address,
+			&i.RequestID,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const auditEntryListOldest = `-- name: AuditEntryListOldest :many
+SELECT id, occurred_at, actor, action, subject, reason, via, address, request_id
+FROM audit_entries
+WHERE tenant_id = $1
+  AND ($2::text IS NULL OR actor = $2::text)
+  AND ($3::text IS NULL OR action = $3::text)
+  AND ($4::text IS NULL OR subject = $4::text)
+  AND ($5::timestamptz IS NULL OR occurred_at >= $5::timestamptz)
+  AND ($6::timestamptz IS NULL OR occurred_at < $6::timestamptz)
+  AND ($7::timestamptz IS NULL
+       OR (occurred_at, id) > ($7::timestamptz, $8::bigint))
+ORDER BY occurred_at, id
+LIMIT $9
+`
+
+type AuditEntryListOldestParams struct {
+	TenantID     string
+	Actor        *string
+	Action       *string
+	Subject      *string
+	OccurredFrom *time.Time
+	OccurredTo   *time.Time
+	BeyondAt     *time.Time
+	BeyondID     *int64
+	MaxItems     int32
+}
+
+type AuditEntryListOldestRow struct {
+	ID         int64
+	OccurredAt time.Time
+	Actor      string
+	Action     string
+	Subject    string
+	Reason     string
+	Via        string
+	Address    string
+	RequestID  string
+}
+
+func (q *Queries) AuditEntryListOldest(ctx context.Context, arg AuditEntryListOldestParams) ([]AuditEntryListOldestRow, error) {
+	rows, err := q.db.Query(ctx, auditEntryListOldest,
+		arg.TenantID,
+		arg.Actor,
+		arg.Action,
+		arg.Subject,
+		arg.OccurredFrom,
+		arg.OccurredTo,
+		arg.BeyondAt,
+		arg.BeyondID,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []AuditEntryListOldestRow{}
+	for rows.Next() {
+		var i AuditEntryListOldestRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.OccurredAt,
+			&i.Actor,
+			&i.Action,
+			&i.Subject,
+			&i.Reason,
+			&i.Via,
+			&i.Address,
+			&i.RequestID,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -12,6 +12,22 @@ import (
 	"github.com/google/uuid"
 )
 
+const operationCancelByHand = `-- name: OperationCancelByHand :execrows
+UPDATE operations
+SET status = 'cancelled', finished_at = now(), next_attempt_at = NULL, flagged_at = NULL, reason = 'cancelled_by_hand', detail = $1
+WHERE id = $2 AND status = 'pending'
+  AND attempt = (SELECT count(*) FROM attempts AS a WHERE a.operation_id = operations.id AND a.outcome = 'not_sent')
+`
+
+// Of which nothing has left; the trigger refuses the others, too.
+func (q *Queries) OperationCancelByHand(ctx context.Context, detail string, iD uuid.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, operationCancelByHand, detail, iD)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const operationCancelUnsent = `-- name: OperationCancelUnsent :execrows
 UPDATE operations
 SET status = 'cancelled', finished_at = now(), next_attempt_at = NULL, reason = 'cancelled', detail = $1
@@ -43,6 +59,7 @@ type OperationCopyParams struct {
 	Status        string
 	NextAttemptAt *time.Time
 	SupersedesID  *uuid.UUID
+	TraceContext  *string
 }
 
 const operationGetByKey = `-- name: OperationGetByKey :one
@@ -145,6 +162,55 @@ func (q *Queries) OperationListAttempts(ctx context.Context, operationIds []uuid
 	return items, nil
 }
 
+const operationListCancelledByHand = `-- name: OperationListCancelledByHand :many
+SELECT w.source::text AS source, w.order_id::text AS order_id, o.role, o.sequence, o.request_hash
+FROM (SELECT unnest($1::text[]) AS source, unnest($2::text[]) AS order_id) AS w
+CROSS JOIN LATERAL (
+    SELECT DISTINCT ON (p.role, p.sequence) p.role, p.sequence, p.request_hash, p.status, p.reason
+    FROM operations AS p
+    WHERE p.tenant_id = $3 AND p.source = w.source AND p.order_id = w.order_id
+      AND (p.superseded_at IS NOT NULL OR p.status = 'cancelled')
+    ORDER BY p.role, p.sequence, p.id DESC
+) AS o
+WHERE o.status = 'cancelled' AND o.reason = 'cancelled_by_hand'
+`
+
+type OperationListCancelledByHandRow struct {
+	Source      string
+	OrderID     string
+	Role        string
+	Sequence    int32
+	RequestHash []byte
+}
+
+// Of each business claim of these orders: the request of its newest operation, where a person cancelled that. The live ones
+// are in no one's way here: a claim that has one is not asked about.
+func (q *Queries) OperationListCancelledByHand(ctx context.Context, sources []string, orderIds []string, tenantID string) ([]OperationListCancelledByHandRow, error) {
+	rows, err := q.db.Query(ctx, operationListCancelledByHand, sources, orderIds, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OperationListCancelledByHandRow{}
+	for rows.Next() {
+		var i OperationListCancelledByHandRow
+		if err := rows.Scan(
+			&i.Source,
+			&i.OrderID,
+			&i.Role,
+			&i.Sequence,
+			&i.RequestHash,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const operationListLive = `-- name: OperationListLive :many
 SELECT p.id, p.key, p.source, p.order_id, p.role, p.sequence, p.request_hash, p.status, p.attempt, p.reason,
        p.changed_after_delivery_version
@@ -213,7 +279,15 @@ SELECT id, key, kind, status, source, order_id, role, sequence, order_version, i
        reason, detail, changed_after_delivery_version, superseded_at, flagged_at, next_attempt_at, first_sent_at,
        finished_at, created_at
 FROM operations
-WHERE tenant_id = $1 AND source = $2 AND order_id = $3
+WHERE id IN (SELECT live.id
+             FROM operations AS live
+             WHERE live.tenant_id = $1 AND live.source = $2 AND live.order_id = $3
+               AND live.superseded_at IS NULL AND live.status <> 'cancelled'
+             UNION ALL
+             SELECT ended.id
+             FROM operations AS ended
+             WHERE ended.tenant_id = $1 AND ended.source = $2 AND ended.order_id = $3
+               AND (ended.superseded_at IS NOT NULL OR ended.status = 'cancelled'))
 ORDER BY created_at, id
 `
 
@@ -242,7 +316,7 @@ type OperationListOfOrderRow struct {
 	CreatedAt                   time.Time
 }
 
-// All of them, also the cancelled and the superseded, oldest first.
+// All of them, also the cancelled and the superseded, oldest first. Each of the two has its index.
 func (q *Queries) OperationListOfOrder(ctx context.Context, tenantID string, source string, orderID string) ([]OperationListOfOrderRow, error) {
 	rows, err := q.db.Query(ctx, operationListOfOrder, tenantID, source, orderID)
 	if err != nil {
@@ -252,102 +326,6 @@ func (q *Queries) OperationListOfOrder(ctx context.Context, tenantID string, sou
 	items := []OperationListOfOrderRow{}
 	for rows.Next() {
 		var i OperationListOfOrderRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Key,
-			&i.Kind,
-			&i.Status,
-			&i.Source,
-			&i.OrderID,
-			&i.Role,
-			&i.Sequence,
-			&i.OrderVersion,
-			&i.InvoiceID,
-			&i.InvoiceNumber,
-			&i.Attempt,
-			&i.Waits,
-			&i.Reason,
-			&i.Detail,
-			&i.ChangedAfterDeliveryVersion,
-			&i.SupersededAt,
-			&i.FlaggedAt,
-			&i.NextAttemptAt,
-			&i.FirstSentAt,
-			&i.FinishedAt,
-			&i.CreatedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const operationListPage = `-- name: OperationListPage :many
-SELECT id, key, kind, status, source, order_id, role, sequence, order_version, invoice_id, invoice_number, attempt, waits,
-       reason, detail, changed_after_delivery_version, superseded_at, flagged_at, next_attempt_at, first_sent_at,
-       finished_at, created_at
-FROM operations
-WHERE tenant_id = $1
-  AND ($2::text IS NULL OR status = $2::text)
-  AND ($3::timestamptz IS NULL
-       OR (created_at, id) < ($3::timestamptz, $4::uuid))
-ORDER BY created_at DESC, id DESC
-LIMIT $5
-`
-
-type OperationListPageParams struct {
-	TenantID       string
-	Status         *string
-	AfterCreatedAt *time.Time
-	AfterID        *uuid.UUID
-	MaxItems       int32
-}
-
-type OperationListPageRow struct {
-	ID                          uuid.UUID
-	Key                         string
-	Kind                        string
-	Status                      string
-	Source                      string
-	OrderID                     string
-	Role                        string
-	Sequence                    int32
-	OrderVersion                int64
-	InvoiceID                   *uuid.UUID
-	InvoiceNumber               *string
-	Attempt                     int32
-	Waits                       int32
-	Reason                      string
-	Detail                      string
-	ChangedAfterDeliveryVersion *int64
-	SupersededAt                *time.Time
-	FlaggedAt                   *time.Time
-	NextAttemptAt               *time.Time
-	FirstSentAt                 *time.Time
-	FinishedAt                  *time.Time
-	CreatedAt                   time.Time
-}
-
-// Newest first, from behind the cursor (created_at, id) on.
-func (q *Queries) OperationListPage(ctx context.Context, arg OperationListPageParams) ([]OperationListPageRow, error) {
-	rows, err := q.db.Query(ctx, operationListPage,
-		arg.TenantID,
-		arg.Status,
-		arg.AfterCreatedAt,
-		arg.AfterID,
-		arg.MaxItems,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []OperationListPageRow{}
-	for rows.Next() {
-		var i OperationListPageRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Key,

@@ -1,8 +1,8 @@
 -- name: OperationCopy :copyfrom
 INSERT INTO operations (id, tenant_id, key, kind, source, order_id, role, sequence, order_version, request,
-                        request_hash, status, next_attempt_at, supersedes_id)
+                        request_hash, status, next_attempt_at, supersedes_id, trace_context)
 VALUES (@id, @tenant_id, @key, @kind, @source, @order_id, @role, @sequence, @order_version, @request,
-        @request_hash, @status, @next_attempt_at, @supersedes_id);
+        @request_hash, @status, @next_attempt_at, @supersedes_id, @trace_context);
 
 -- name: OperationListLive :many
 -- Under the lock of their orders: no operation joins them meanwhile, but the deliverer may be moving each on.
@@ -68,26 +68,21 @@ FROM operations
 WHERE tenant_id = @tenant_id AND key = @key;
 
 -- name: OperationListOfOrder :many
--- All of them, also the cancelled and the superseded, oldest first.
+-- All of them, also the cancelled and the superseded, oldest first. Each of the two has its index.
 SELECT id, key, kind, status, source, order_id, role, sequence, order_version, invoice_id, invoice_number, attempt, waits,
        reason, detail, changed_after_delivery_version, superseded_at, flagged_at, next_attempt_at, first_sent_at,
        finished_at, created_at
 FROM operations
-WHERE tenant_id = @tenant_id AND source = @source AND order_id = @order_id
+WHERE id IN (SELECT live.id
+             FROM operations AS live
+             WHERE live.tenant_id = @tenant_id AND live.source = @source AND live.order_id = @order_id
+               AND live.superseded_at IS NULL AND live.status <> 'cancelled'
+             UNION ALL
+             SELECT ended.id
+             FROM operations AS ended
+             WHERE ended.tenant_id = @tenant_id AND ended.source = @source AND ended.order_id = @order_id
+               AND (ended.superseded_at IS NOT NULL OR ended.status = 'cancelled'))
 ORDER BY created_at, id;
-
--- name: OperationListPage :many
--- Newest first, from behind the cursor (created_at, id) on.
-SELECT id, key, kind, status, source, order_id, role, sequence, order_version, invoice_id, invoice_number, attempt, waits,
-       reason, detail, changed_after_delivery_version, superseded_at, flagged_at, next_attempt_at, first_sent_at,
-       finished_at, created_at
-FROM operations
-WHERE tenant_id = @tenant_id
-  AND (sqlc.narg(status)::text IS NULL OR status = sqlc.narg(status)::text)
-  AND (sqlc.narg(after_created_at)::timestamptz IS NULL
-       OR (created_at, id) < (sqlc.narg(after_created_at)::timestamptz, sqlc.narg(after_id)::uuid))
-ORDER BY created_at DESC, id DESC
-LIMIT @max_items;
 
 -- name: OperationListAttempts :many
 SELECT operation_id, number, started_at, finished_at, outcome, http_status, problem_type, detail, worker
@@ -101,3 +96,24 @@ UPDATE operations
 SET flagged_at = NULL, next_attempt_at = now()
 WHERE tenant_id = @tenant_id AND key = @key AND status IN ('pending', 'unknown') AND flagged_at IS NOT NULL
 RETURNING id;
+
+-- name: OperationCancelByHand :execrows
+-- Of which nothing has left; the trigger refuses the others, too.
+UPDATE operations
+SET status = 'cancelled', finished_at = now(), next_attempt_at = NULL, flagged_at = NULL, reason = 'cancelled_by_hand', detail = @detail
+WHERE id = @id AND status = 'pending'
+  AND attempt = (SELECT count(*) FROM attempts AS a WHERE a.operation_id = operations.id AND a.outcome = 'not_sent');
+
+-- name: OperationListCancelledByHand :many
+-- Of each business claim of these orders: the request of its newest operation, where a person cancelled that. The live ones
+-- are in no one's way here: a claim that has one is not asked about.
+SELECT w.source::text AS source, w.order_id::text AS order_id, o.role, o.sequence, o.request_hash
+FROM (SELECT unnest(@sources::text[]) AS source, unnest(@order_ids::text[]) AS order_id) AS w
+CROSS JOIN LATERAL (
+    SELECT DISTINCT ON (p.role, p.sequence) p.role, p.sequence, p.request_hash, p.status, p.reason
+    FROM operations AS p
+    WHERE p.tenant_id = @tenant_id AND p.source = w.source AND p.order_id = w.order_id
+      AND (p.superseded_at IS NOT NULL OR p.status = 'cancelled')
+    ORDER BY p.role, p.sequence, p.id DESC
+) AS o
+WHERE o.status = 'cancelled' AND o.reason = 'cancelled_by_hand';
