@@ -1,6 +1,21 @@
 package crm
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// ActionJobs puts into the queue what people start. internal/jobs has the real one. Both add one job on the caller's
+// transaction.
+type ActionJobs interface {
+	// InsertReplayRun has a run of replays worked off: WorkReplayRun.
+	InsertReplayRun(ctx context.Context, tx pgx.Tx, runID uuid.UUID) error
+	// InsertReconciliation has a tenant's open reconciliation run gone on with.
+	InsertReconciliation(ctx context.Context, tx pgx.Tx, tenant string) error
+}
 
 // ActionName names what a person can do with an operation.
 type ActionName string

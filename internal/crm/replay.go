@@ -28,14 +28,14 @@ func (s *Service) Replay(ctx context.Context, tenant, key string, by audit.By) (
 	}
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		queries := crmdb.New(tx)
-		id, err := queries.OperationReplay(ctx, tenant, key)
+		id, err := handBack(ctx, queries, tenant, key, by)
 		if err != nil {
 			return err
 		}
 		if err := s.jobs.InsertDeliveries(ctx, tx, []uuid.UUID{id}, time.Time{}); err != nil {
 			return fmt.Errorf("insert job: %w", err)
 		}
-		return writeAudit(ctx, queries, tenant, "operation.replay", key, by)
+		return nil
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Operation{}, s.refuseReplay(ctx, tenant, key)
@@ -48,15 +48,24 @@ func (s *Service) Replay(ctx context.Context, tenant, key string, by audit.By) (
 	return s.GetOperation(ctx, tenant, key)
 }
 
+// handBack is a replay but for its job. pgx.ErrNoRows: there is nothing to replay.
+func handBack(ctx context.Context, queries *crmdb.Queries, tenant, key string, by audit.By) (id uuid.UUID, err error) {
+	if id, err = queries.OperationReplay(ctx, tenant, key); err != nil {
+		return id, err
+	}
+	return id, writeAudit(ctx, queries, tenant, "operation.replay", key, by)
+}
+
 func (s *Service) refuseReplay(ctx context.Context, tenant, key string) error {
 	op, err := s.GetOperation(ctx, tenant, key)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case op.Status.Final():
-		return problem.New(problem.WrongState, "This operation is %s and stays so.", op.Status)
-	case op.Status == StatusProcessing:
-		return problem.New(problem.WrongState, "This operation is being worked on.")
 	}
-	return problem.New(problem.WrongState, "This operation is already queued.")
+	if why := whyNoReplay(op.Status, op.FlaggedAt != nil); why != "" {
+		return problem.New(problem.WrongState, "%s", why)
+	}
+	return problem.New(problem.WrongState, "%s", whyChanged)
 }
+
+// whyChanged: what it was refused for is over already.
+const whyChanged = "It has changed at this very moment: look at it again."

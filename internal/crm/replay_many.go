@@ -1,7 +1,6 @@
 package crm
 
 import (
-	"context"
 	"time"
 
 	"github.com/google/uuid"
@@ -82,46 +81,6 @@ type ReplayItemFilter struct {
 	Result ReplayResult // "" is any
 	Limit  int          // 1 to MaxPageLimit; 0 is DefaultPageLimit
 	Cursor string       // of the page before; "" is the first page
-}
-
-// PageFilter says which page of a list is wanted.
-type PageFilter struct {
-	Limit  int    // 1 to MaxPageLimit; 0 is DefaultPageLimit
-	Cursor string // of the page before; "" is the first page
-}
-
-// PreviewReplays says what StartReplays would take up. A wrong filter is malformed-request.
-func (s *Service) PreviewReplays(ctx context.Context, tenant string, f ReplayFilter) (ReplayPreview, error) {
-	return ReplayPreview{}, errNotYet()
-}
-
-// StartReplays freezes the operations that match into a run, with its job and an audit entry, in one transaction. The job
-// replays them batch by batch, each as Replay does.
-//
-// expected is the count that was previewed. If more match now, or none, or another run of the tenant is not finished, it is
-// refused with wrong-state.
-func (s *Service) StartReplays(ctx context.Context, tenant string, f ReplayFilter, expected int64, by audit.By) (ReplayRun, error) {
-	return ReplayRun{}, errNotYet()
-}
-
-// StopReplayRun ends a run: what is waiting stays as it is. One that has ended is refused with wrong-state.
-func (s *Service) StopReplayRun(ctx context.Context, tenant string, id uuid.UUID, by audit.By) (ReplayRun, error) {
-	return ReplayRun{}, errNotYet()
-}
-
-// GetReplayRun gives one run; the problem is not-found if the tenant has none of that id.
-func (s *Service) GetReplayRun(ctx context.Context, tenant string, id uuid.UUID) (ReplayRun, error) {
-	return ReplayRun{}, errNotYet()
-}
-
-// ListReplayRuns gives one page of a tenant's runs, the newest first, and the cursor of the next page; "" after the last.
-func (s *Service) ListReplayRuns(ctx context.Context, tenant string, f PageFilter) (page []ReplayRun, next string, err error) {
-	return nil, "", errNotYet()
-}
-
-// ListReplayItems gives one page of a run's operations with their results, in the order of their turns.
-func (s *Service) ListReplayItems(ctx context.Context, tenant string, id uuid.UUID, f ReplayItemFilter) (page []ReplayItem, next string, err error) {
-	return nil, "", errNotYet()
 }
 
 func errNotYet() *problem.Problem {

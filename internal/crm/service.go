@@ -17,23 +17,43 @@ type JobInserter interface {
 	InsertDeliveries(ctx context.Context, tx pgx.Tx, operationIDs []uuid.UUID, scheduledAt time.Time) error
 }
 
-// Options are a Service's settings. Zero values are usable.
+// Options are a Service's settings. Zero values are usable, except that without Actions nothing can be started that needs a
+// job of its own, and without ERP and Token the ERP is not asked before an approval.
 type Options struct {
 	Logger *slog.Logger // nil discards
+	// Submitted is told what each submitted order led to; it must not block. nil: nobody is told.
+	Submitted func(Channel, Outcome)
+	Actions   ActionJobs
+	// ERP is asked before a resolution is approved; Token gives its token of a tenant, or "".
+	ERP   Books
+	Token func(tenant string) string
+	// ReconcileOverlap is a Reconciler's; 0: DefaultReconcileOverlap.
+	ReconcileOverlap time.Duration
 }
 
 // Service takes orders in and tells what became of them. It is safe for concurrent use.
 type Service struct {
 	pool *pgxpool.Pool
 	jobs JobInserter
+	opts Options
 	log  *slog.Logger
+	told func(Channel, Outcome)
 }
 
 // NewService makes a Service on the CRM side's database.
 func NewService(pool *pgxpool.Pool, jobs JobInserter, opts Options) *Service {
-	s := &Service{pool: pool, jobs: jobs, log: opts.Logger}
+	if opts.Token == nil {
+		opts.Token = func(string) string { return "" }
+	}
+	if opts.ReconcileOverlap <= 0 {
+		opts.ReconcileOverlap = DefaultReconcileOverlap
+	}
+	s := &Service{pool: pool, jobs: jobs, opts: opts, log: opts.Logger, told: opts.Submitted}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.told == nil {
+		s.told = func(Channel, Outcome) {}
 	}
 	return s
 }

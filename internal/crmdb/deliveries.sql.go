@@ -46,6 +46,7 @@ WITH begun AS (
       AND flagged_at IS NULL
       AND (status IN ('pending', 'unknown') AND next_attempt_at <= now()
            OR status = 'processing' AND lease_until <= now())
+      AND NOT EXISTS (SELECT FROM source_pauses AS p WHERE p.tenant_id = operations.tenant_id AND p.source = operations.source)
     RETURNING operations.id, tenant_id, key, source, order_id, role, sequence, request, request_hash, attempt, waits, reason
 ), overtaken AS (
     UPDATE attempts
@@ -80,7 +81,8 @@ type DeliveryBeginRow struct {
 }
 
 // One statement, so one commit and one round trip: the next attempt is recorded before its request leaves, and an
-// attempt that never told its outcome is overtaken. No row: somebody else has its turn.
+// attempt that never told its outcome is overtaken. No row: somebody else has its turn, or its source is paused. (An attempt
+// that was about to begin when the pause was committed counts as running.)
 // Only the clock of the database decides: now() for what is due (it is never later than the lock), clock_timestamp() for
 // the lease (the statement may have waited for the lock).
 func (q *Queries) DeliveryBegin(ctx context.Context, leaseSeconds float64, iD uuid.UUID, worker string) (DeliveryBeginRow, error) {
@@ -181,6 +183,7 @@ func (q *Queries) DeliveryEnd(ctx context.Context, arg DeliveryEndParams) (Deliv
 
 const deliveryGet = `-- name: DeliveryGet :one
 SELECT tenant_id, key, status, (flagged_at IS NOT NULL)::boolean AS flagged,
+       EXISTS (SELECT FROM source_pauses AS p WHERE p.tenant_id = operations.tenant_id AND p.source = operations.source) AS paused,
        coalesce(next_attempt_at, lease_until, now())::timestamptz AS due_at
 FROM operations
 WHERE id = $1
@@ -191,6 +194,7 @@ type DeliveryGetRow struct {
 	Key      string
 	Status   string
 	Flagged  bool
+	Paused   bool
 	DueAt    time.Time
 }
 
@@ -203,6 +207,7 @@ func (q *Queries) DeliveryGet(ctx context.Context, id uuid.UUID) (DeliveryGetRow
 		&i.Key,
 		&i.Status,
 		&i.Flagged,
+		&i.Paused,
 		&i.DueAt,
 	)
 	return i, err
@@ -225,6 +230,7 @@ FROM operations AS o
 WHERE o.status IN ('pending', 'processing', 'unknown')
   AND o.flagged_at IS NULL
   AND coalesce(o.next_attempt_at, o.lease_until) < now() - make_interval(secs => $1::float8)
+  AND NOT EXISTS (SELECT FROM source_pauses AS p WHERE p.tenant_id = o.tenant_id AND p.source = o.source)
   AND NOT EXISTS (
       SELECT FROM river_job AS j
       WHERE j.kind = $2
@@ -244,7 +250,7 @@ type DeliveryListWithoutJobParams struct {
 	MaxItems          int32
 }
 
-// Open, due for longer than the margin, and no job left that could deliver it. A running job counts only as long as
+// Open, due for longer than the margin, not paused, and no job left that could deliver it. A running job counts only as long as
 // its client may be alive; a scheduled one only as long as it is not overdue itself.
 func (q *Queries) DeliveryListWithoutJob(ctx context.Context, arg DeliveryListWithoutJobParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, deliveryListWithoutJob,

@@ -10,10 +10,62 @@ import (
 	"time"
 )
 
+const divergenceAccept = `-- name: DivergenceAccept :execrows
+UPDATE divergences
+SET accepted_at = now(), decided_by = $1, decision_reason = $2
+WHERE tenant_id = $3 AND id = $4 AND resolved_at IS NULL AND accepted_at IS NULL
+`
+
+type DivergenceAcceptParams struct {
+	DecidedBy      string
+	DecisionReason string
+	TenantID       string
+	ID             int64
+}
+
+func (q *Queries) DivergenceAccept(ctx context.Context, arg DivergenceAcceptParams) (int64, error) {
+	result, err := q.db.Exec(ctx, divergenceAccept,
+		arg.DecidedBy,
+		arg.DecisionReason,
+		arg.TenantID,
+		arg.ID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const divergenceClose = `-- name: DivergenceClose :execrows
+UPDATE divergences
+SET resolved_at = now(), decided_by = $1, decision_reason = $2, action = 'closed by hand'
+WHERE tenant_id = $3 AND id = $4 AND resolved_at IS NULL
+`
+
+type DivergenceCloseParams struct {
+	DecidedBy      string
+	DecisionReason string
+	TenantID       string
+	ID             int64
+}
+
+func (q *Queries) DivergenceClose(ctx context.Context, arg DivergenceCloseParams) (int64, error) {
+	result, err := q.db.Exec(ctx, divergenceClose,
+		arg.DecidedBy,
+		arg.DecisionReason,
+		arg.TenantID,
+		arg.ID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const divergenceCountOpen = `-- name: DivergenceCountOpen :many
 SELECT kind, count(*) AS divergences
 FROM divergences
-WHERE resolved_at IS NULL
+WHERE resolved_at IS NULL AND accepted_at IS NULL
 GROUP BY kind
 `
 
@@ -22,6 +74,7 @@ type DivergenceCountOpenRow struct {
 	Divergences int64
 }
 
+// What a person has accepted does not count.
 func (q *Queries) DivergenceCountOpen(ctx context.Context) ([]DivergenceCountOpenRow, error) {
 	rows, err := q.db.Query(ctx, divergenceCountOpen)
 	if err != nil {
@@ -40,6 +93,59 @@ func (q *Queries) DivergenceCountOpen(ctx context.Context) ([]DivergenceCountOpe
 		return nil, err
 	}
 	return items, nil
+}
+
+const divergenceGet = `-- name: DivergenceGet :one
+SELECT id, kind, owner, subject, source, order_id, key, ours, theirs, action, first_seen_at, last_seen_at, resolved_at,
+       accepted_at, decided_by, decision_reason,
+       (extract(epoch FROM coalesce(resolved_at, now()) - first_seen_at))::bigint AS age_seconds
+FROM divergences
+WHERE tenant_id = $1 AND id = $2
+`
+
+type DivergenceGetRow struct {
+	ID             int64
+	Kind           string
+	Owner          string
+	Subject        string
+	Source         string
+	OrderID        string
+	Key            string
+	Ours           string
+	Theirs         string
+	Action         string
+	FirstSeenAt    time.Time
+	LastSeenAt     time.Time
+	ResolvedAt     *time.Time
+	AcceptedAt     *time.Time
+	DecidedBy      string
+	DecisionReason string
+	AgeSeconds     int64
+}
+
+func (q *Queries) DivergenceGet(ctx context.Context, tenantID string, iD int64) (DivergenceGetRow, error) {
+	row := q.db.QueryRow(ctx, divergenceGet, tenantID, iD)
+	var i DivergenceGetRow
+	err := row.Scan(
+		&i.ID,
+		&i.Kind,
+		&i.Owner,
+		&i.Subject,
+		&i.Source,
+		&i.OrderID,
+		&i.Key,
+		&i.Ours,
+		&i.Theirs,
+		&i.Action,
+		&i.FirstSeenAt,
+		&i.LastSeenAt,
+		&i.ResolvedAt,
+		&i.AcceptedAt,
+		&i.DecidedBy,
+		&i.DecisionReason,
+		&i.AgeSeconds,
+	)
+	return i, err
 }
 
 const divergenceInsertResolved = `-- name: DivergenceInsertResolved :exec
@@ -86,41 +192,47 @@ func (q *Queries) DivergenceInsertResolved(ctx context.Context, arg DivergenceIn
 
 const divergenceListPage = `-- name: DivergenceListPage :many
 SELECT id, kind, owner, subject, source, order_id, key, ours, theirs, action, first_seen_at, last_seen_at, resolved_at,
+       accepted_at, decided_by, decision_reason,
        (extract(epoch FROM coalesce(resolved_at, now()) - first_seen_at))::bigint AS age_seconds
 FROM divergences
 WHERE tenant_id = $1
   AND ($2::text IS NULL OR kind = $2::text)
   AND ($3::boolean IS NULL OR (resolved_at IS NOT NULL) = $3::boolean)
-  AND ($4::timestamptz IS NULL
-       OR (first_seen_at, id) < ($4::timestamptz, $5::bigint))
+  AND ($4::boolean IS NULL OR (accepted_at IS NOT NULL) = $4::boolean)
+  AND ($5::timestamptz IS NULL
+       OR (first_seen_at, id) < ($5::timestamptz, $6::bigint))
 ORDER BY first_seen_at DESC, id DESC
-LIMIT $6
+LIMIT $7
 `
 
 type DivergenceListPageParams struct {
 	TenantID         string
 	Kind             *string
 	Resolved         *bool
+	Accepted         *bool
 	AfterFirstSeenAt *time.Time
 	AfterID          *int64
 	MaxItems         int32
 }
 
 type DivergenceListPageRow struct {
-	ID          int64
-	Kind        string
-	Owner       string
-	Subject     string
-	Source      string
-	OrderID     string
-	Key         string
-	Ours        string
-	Theirs      string
-	Action      string
-	FirstSeenAt time.Time
-	LastSeenAt  time.Time
-	ResolvedAt  *time.Time
-	AgeSeconds  int64
+	ID             int64
+	Kind           string
+	Owner          string
+	Subject        string
+	Source         string
+	OrderID        string
+	Key            string
+	Ours           string
+	Theirs         string
+	Action         string
+	FirstSeenAt    time.Time
+	LastSeenAt     time.Time
+	ResolvedAt     *time.Time
+	AcceptedAt     *time.Time
+	DecidedBy      string
+	DecisionReason string
+	AgeSeconds     int64
 }
 
 // Newest first, from behind the cursor (first_seen_at, id) on.
@@ -129,6 +241,7 @@ func (q *Queries) DivergenceListPage(ctx context.Context, arg DivergenceListPage
 		arg.TenantID,
 		arg.Kind,
 		arg.Resolved,
+		arg.Accepted,
 		arg.AfterFirstSeenAt,
 		arg.AfterID,
 		arg.MaxItems,
@@ -154,6 +267,9 @@ func (q *Queries) DivergenceListPage(ctx context.Context, arg DivergenceListPage
 			&i.FirstSeenAt,
 			&i.LastSeenAt,
 			&i.ResolvedAt,
+			&i.AcceptedAt,
+			&i.DecidedBy,
+			&i.DecisionReason,
 			&i.AgeSeconds,
 		); err != nil {
 			return nil, err
@@ -266,7 +382,11 @@ FROM (SELECT unnest($2::text[])     AS kind,
              unnest($10::text[])   AS action) AS n
 ORDER BY n.kind COLLATE "C", n.subject COLLATE "C"
 ON CONFLICT (tenant_id, kind, subject) WHERE resolved_at IS NULL DO UPDATE
-SET last_seen_at = now(), owner = excluded.owner, ours = excluded.ours, theirs = excluded.theirs, action = excluded.action
+SET last_seen_at = now(), owner = excluded.owner, ours = excluded.ours, theirs = excluded.theirs, action = excluded.action,
+    accepted_at = CASE WHEN divergences.ours = excluded.ours AND divergences.theirs = excluded.theirs THEN divergences.accepted_at END,
+    decided_by = CASE WHEN divergences.ours = excluded.ours AND divergences.theirs = excluded.theirs THEN divergences.decided_by ELSE '' END,
+    decision_reason = CASE WHEN divergences.ours = excluded.ours AND divergences.theirs = excluded.theirs
+                           THEN divergences.decision_reason ELSE '' END
 RETURNING id, (first_seen_at = now())::boolean AS is_new
 `
 
@@ -288,8 +408,8 @@ type DivergenceUpsertRow struct {
 	IsNew bool
 }
 
-// One open row for each kind and subject: a difference that was found before is seen again. No kind and subject may
-// stand in a call twice.
+// One open row for each kind and subject: a difference that was found before is seen again. What was accepted stays so, as
+// long as both sides say what they said then. No kind and subject may stand in a call twice.
 func (q *Queries) DivergenceUpsert(ctx context.Context, arg DivergenceUpsertParams) ([]DivergenceUpsertRow, error) {
 	rows, err := q.db.Query(ctx, divergenceUpsert,
 		arg.TenantID,

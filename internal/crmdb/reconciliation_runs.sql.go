@@ -83,14 +83,14 @@ WITH forgotten AS (
                            FROM reconciliation_runs AS newer
                            WHERE newer.tenant_id = $2 AND newer.scope = $3 AND newer.finished_at IS NOT NULL)
 )
-INSERT INTO reconciliation_runs (id, tenant_id, scope, window_from, window_to, phase)
+INSERT INTO reconciliation_runs (id, tenant_id, scope, window_from, window_to, phase, requested_by)
 SELECT $1, $2, $3,
        least(coalesce(least($4::timestamptz, -- of nulls, least takes no notice
                             (SELECT max(r.window_to) - make_interval(secs => $5::float8)
                              FROM reconciliation_runs AS r
                              WHERE r.tenant_id = $2 AND r.scope = $3 AND r.finished_at IS NOT NULL)),
                       TIMESTAMPTZ '1970-01-01 00:00:00Z'), now() - interval '1 second'),
-       now(), $6::text
+       now(), $6::text, $7
 ON CONFLICT (tenant_id, scope) WHERE finished_at IS NULL DO NOTHING
 RETURNING id, window_from, window_to, phase, cursor, compared, found, repaired, started_at
 `
@@ -102,6 +102,7 @@ type ReconciliationRunBeginParams struct {
 	Since          *time.Time
 	OverlapSeconds float64
 	Phase          string
+	RequestedBy    string
 }
 
 type ReconciliationRunBeginRow struct {
@@ -128,6 +129,7 @@ func (q *Queries) ReconciliationRunBegin(ctx context.Context, arg Reconciliation
 		arg.Since,
 		arg.OverlapSeconds,
 		arg.Phase,
+		arg.RequestedBy,
 	)
 	var i ReconciliationRunBeginRow
 	err := row.Scan(
@@ -140,6 +142,45 @@ func (q *Queries) ReconciliationRunBegin(ctx context.Context, arg Reconciliation
 		&i.Found,
 		&i.Repaired,
 		&i.StartedAt,
+	)
+	return i, err
+}
+
+const reconciliationRunGet = `-- name: ReconciliationRunGet :one
+SELECT id, window_from, window_to, phase, compared, found, repaired, requested_by, started_at, updated_at, finished_at
+FROM reconciliation_runs
+WHERE tenant_id = $1 AND id = $2
+`
+
+type ReconciliationRunGetRow struct {
+	ID          uuid.UUID
+	WindowFrom  time.Time
+	WindowTo    time.Time
+	Phase       string
+	Compared    int64
+	Found       int64
+	Repaired    int64
+	RequestedBy string
+	StartedAt   time.Time
+	UpdatedAt   time.Time
+	FinishedAt  *time.Time
+}
+
+func (q *Queries) ReconciliationRunGet(ctx context.Context, tenantID string, iD uuid.UUID) (ReconciliationRunGetRow, error) {
+	row := q.db.QueryRow(ctx, reconciliationRunGet, tenantID, iD)
+	var i ReconciliationRunGetRow
+	err := row.Scan(
+		&i.ID,
+		&i.WindowFrom,
+		&i.WindowTo,
+		&i.Phase,
+		&i.Compared,
+		&i.Found,
+		&i.Repaired,
+		&i.RequestedBy,
+		&i.StartedAt,
+		&i.UpdatedAt,
+		&i.FinishedAt,
 	)
 	return i, err
 }
@@ -177,6 +218,77 @@ func (q *Queries) ReconciliationRunGetOpen(ctx context.Context, tenantID string,
 		&i.StartedAt,
 	)
 	return i, err
+}
+
+const reconciliationRunListPage = `-- name: ReconciliationRunListPage :many
+SELECT id, window_from, window_to, phase, compared, found, repaired, requested_by, started_at, updated_at, finished_at
+FROM reconciliation_runs
+WHERE tenant_id = $1 AND scope = $2
+  AND ($3::timestamptz IS NULL
+       OR (started_at, id) < ($3::timestamptz, $4::uuid))
+ORDER BY started_at DESC, id DESC
+LIMIT $5
+`
+
+type ReconciliationRunListPageParams struct {
+	TenantID       string
+	Scope          string
+	AfterStartedAt *time.Time
+	AfterID        *uuid.UUID
+	MaxItems       int32
+}
+
+type ReconciliationRunListPageRow struct {
+	ID          uuid.UUID
+	WindowFrom  time.Time
+	WindowTo    time.Time
+	Phase       string
+	Compared    int64
+	Found       int64
+	Repaired    int64
+	RequestedBy string
+	StartedAt   time.Time
+	UpdatedAt   time.Time
+	FinishedAt  *time.Time
+}
+
+// Newest first, from behind the cursor (started_at, id) on.
+func (q *Queries) ReconciliationRunListPage(ctx context.Context, arg ReconciliationRunListPageParams) ([]ReconciliationRunListPageRow, error) {
+	rows, err := q.db.Query(ctx, reconciliationRunListPage,
+		arg.TenantID,
+		arg.Scope,
+		arg.AfterStartedAt,
+		arg.AfterID,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ReconciliationRunListPageRow{}
+	for rows.Next() {
+		var i ReconciliationRunListPageRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.WindowFrom,
+			&i.WindowTo,
+			&i.Phase,
+			&i.Compared,
+			&i.Found,
+			&i.Repaired,
+			&i.RequestedBy,
+			&i.StartedAt,
+			&i.UpdatedAt,
+			&i.FinishedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const reconciliationRunLock = `-- name: ReconciliationRunLock :one

@@ -1,6 +1,7 @@
 -- name: DeliveryBegin :one
 -- One statement, so one commit and one round trip: the next attempt is recorded before its request leaves, and an
--- attempt that never told its outcome is overtaken. No row: somebody else has its turn.
+-- attempt that never told its outcome is overtaken. No row: somebody else has its turn, or its source is paused. (An attempt
+-- that was about to begin when the pause was committed counts as running.)
 -- Only the clock of the database decides: now() for what is due (it is never later than the lock), clock_timestamp() for
 -- the lease (the statement may have waited for the lock).
 WITH begun AS (
@@ -14,6 +15,7 @@ WITH begun AS (
       AND flagged_at IS NULL
       AND (status IN ('pending', 'unknown') AND next_attempt_at <= now()
            OR status = 'processing' AND lease_until <= now())
+      AND NOT EXISTS (SELECT FROM source_pauses AS p WHERE p.tenant_id = operations.tenant_id AND p.source = operations.source)
     RETURNING operations.id, tenant_id, key, source, order_id, role, sequence, request, request_hash, attempt, waits, reason
 ), overtaken AS (
     UPDATE attempts
@@ -33,6 +35,7 @@ FROM begun;
 -- name: DeliveryGet :one
 -- Why somebody else has its turn, and until when.
 SELECT tenant_id, key, status, (flagged_at IS NOT NULL)::boolean AS flagged,
+       EXISTS (SELECT FROM source_pauses AS p WHERE p.tenant_id = operations.tenant_id AND p.source = operations.source) AS paused,
        coalesce(next_attempt_at, lease_until, now())::timestamptz AS due_at
 FROM operations
 WHERE id = @id;
@@ -73,13 +76,14 @@ SELECT coalesce(next_attempt_at, now())::timestamptz AS due_at, (flagged_at IS N
 SELECT set_config('enable_nestloop', 'off', true);
 
 -- name: DeliveryListWithoutJob :many
--- Open, due for longer than the margin, and no job left that could deliver it. A running job counts only as long as
+-- Open, due for longer than the margin, not paused, and no job left that could deliver it. A running job counts only as long as
 -- its client may be alive; a scheduled one only as long as it is not overdue itself.
 SELECT o.id
 FROM operations AS o
 WHERE o.status IN ('pending', 'processing', 'unknown')
   AND o.flagged_at IS NULL
   AND coalesce(o.next_attempt_at, o.lease_until) < now() - make_interval(secs => @margin_seconds::float8)
+  AND NOT EXISTS (SELECT FROM source_pauses AS p WHERE p.tenant_id = o.tenant_id AND p.source = o.source)
   AND NOT EXISTS (
       SELECT FROM river_job AS j
       WHERE j.kind = @job_kind

@@ -1,6 +1,6 @@
 -- name: DivergenceUpsert :many
--- One open row for each kind and subject: a difference that was found before is seen again. No kind and subject may
--- stand in a call twice.
+-- One open row for each kind and subject: a difference that was found before is seen again. What was accepted stays so, as
+-- long as both sides say what they said then. No kind and subject may stand in a call twice.
 INSERT INTO divergences (tenant_id, kind, owner, subject, source, order_id, key, ours, theirs, action)
 SELECT @tenant_id, n.kind, n.owner, n.subject, n.source, n.order_id, n.key, n.ours, n.theirs, n.action
 FROM (SELECT unnest(@kinds::text[])     AS kind,
@@ -14,7 +14,11 @@ FROM (SELECT unnest(@kinds::text[])     AS kind,
              unnest(@actions::text[])   AS action) AS n
 ORDER BY n.kind COLLATE "C", n.subject COLLATE "C"
 ON CONFLICT (tenant_id, kind, subject) WHERE resolved_at IS NULL DO UPDATE
-SET last_seen_at = now(), owner = excluded.owner, ours = excluded.ours, theirs = excluded.theirs, action = excluded.action
+SET last_seen_at = now(), owner = excluded.owner, ours = excluded.ours, theirs = excluded.theirs, action = excluded.action,
+    accepted_at = CASE WHEN divergences.ours = excluded.ours AND divergences.theirs = excluded.theirs THEN divergences.accepted_at END,
+    decided_by = CASE WHEN divergences.ours = excluded.ours AND divergences.theirs = excluded.theirs THEN divergences.decided_by ELSE '' END,
+    decision_reason = CASE WHEN divergences.ours = excluded.ours AND divergences.theirs = excluded.theirs
+                           THEN divergences.decision_reason ELSE '' END
 RETURNING id, (first_seen_at = now())::boolean AS is_new;
 
 -- name: DivergenceInsertResolved :exec
@@ -46,18 +50,38 @@ LIMIT @max_items;
 -- name: DivergenceListPage :many
 -- Newest first, from behind the cursor (first_seen_at, id) on.
 SELECT id, kind, owner, subject, source, order_id, key, ours, theirs, action, first_seen_at, last_seen_at, resolved_at,
+       accepted_at, decided_by, decision_reason,
        (extract(epoch FROM coalesce(resolved_at, now()) - first_seen_at))::bigint AS age_seconds
 FROM divergences
 WHERE tenant_id = @tenant_id
   AND (sqlc.narg(kind)::text IS NULL OR kind = sqlc.narg(kind)::text)
   AND (sqlc.narg(resolved)::boolean IS NULL OR (resolved_at IS NOT NULL) = sqlc.narg(resolved)::boolean)
+  AND (sqlc.narg(accepted)::boolean IS NULL OR (accepted_at IS NOT NULL) = sqlc.narg(accepted)::boolean)
   AND (sqlc.narg(after_first_seen_at)::timestamptz IS NULL
        OR (first_seen_at, id) < (sqlc.narg(after_first_seen_at)::timestamptz, sqlc.narg(after_id)::bigint))
 ORDER BY first_seen_at DESC, id DESC
 LIMIT @max_items;
 
 -- name: DivergenceCountOpen :many
+-- What a person has accepted does not count.
 SELECT kind, count(*) AS divergences
 FROM divergences
-WHERE resolved_at IS NULL
+WHERE resolved_at IS NULL AND accepted_at IS NULL
 GROUP BY kind;
+
+-- name: DivergenceGet :one
+SELECT id, kind, owner, subject, source, order_id, key, ours, theirs, action, first_seen_at, last_seen_at, resolved_at,
+       accepted_at, decided_by, decision_reason,
+       (extract(epoch FROM coalesce(resolved_at, now()) - first_seen_at))::bigint AS age_seconds
+FROM divergences
+WHERE tenant_id = @tenant_id AND id = @id;
+
+-- name: DivergenceAccept :execrows
+UPDATE divergences
+SET accepted_at = now(), decided_by = @decided_by, decision_reason = @decision_reason
+WHERE tenant_id = @tenant_id AND id = @id AND resolved_at IS NULL AND accepted_at IS NULL;
+
+-- name: DivergenceClose :execrows
+UPDATE divergences
+SET resolved_at = now(), decided_by = @decided_by, decision_reason = @decision_reason, action = 'closed by hand'
+WHERE tenant_id = @tenant_id AND id = @id AND resolved_at IS NULL;

@@ -15,14 +15,14 @@ WITH forgotten AS (
                            FROM reconciliation_runs AS newer
                            WHERE newer.tenant_id = @tenant_id AND newer.scope = @scope AND newer.finished_at IS NOT NULL)
 )
-INSERT INTO reconciliation_runs (id, tenant_id, scope, window_from, window_to, phase)
+INSERT INTO reconciliation_runs (id, tenant_id, scope, window_from, window_to, phase, requested_by)
 SELECT @id, @tenant_id, @scope,
        least(coalesce(least(sqlc.narg(since)::timestamptz, -- of nulls, least takes no notice
                             (SELECT max(r.window_to) - make_interval(secs => @overlap_seconds::float8)
                              FROM reconciliation_runs AS r
                              WHERE r.tenant_id = @tenant_id AND r.scope = @scope AND r.finished_at IS NOT NULL)),
                       TIMESTAMPTZ '1970-01-01 00:00:00Z'), now() - interval '1 second'),
-       now(), @phase::text
+       now(), @phase::text, @requested_by
 ON CONFLICT (tenant_id, scope) WHERE finished_at IS NULL DO NOTHING
 RETURNING id, window_from, window_to, phase, cursor, compared, found, repaired, started_at;
 
@@ -46,3 +46,18 @@ SELECT tenant_id, (extract(epoch FROM now() - max(finished_at)))::float8 AS age_
 FROM reconciliation_runs
 WHERE scope = @scope AND finished_at IS NOT NULL
 GROUP BY tenant_id;
+
+-- name: ReconciliationRunGet :one
+SELECT id, window_from, window_to, phase, compared, found, repaired, requested_by, started_at, updated_at, finished_at
+FROM reconciliation_runs
+WHERE tenant_id = @tenant_id AND id = @id;
+
+-- name: ReconciliationRunListPage :many
+-- Newest first, from behind the cursor (started_at, id) on.
+SELECT id, window_from, window_to, phase, compared, found, repaired, requested_by, started_at, updated_at, finished_at
+FROM reconciliation_runs
+WHERE tenant_id = @tenant_id AND scope = @scope
+  AND (sqlc.narg(after_started_at)::timestamptz IS NULL
+       OR (started_at, id) < (sqlc.narg(after_started_at)::timestamptz, sqlc.narg(after_id)::uuid))
+ORDER BY started_at DESC, id DESC
+LIMIT @max_items;
