@@ -12,7 +12,7 @@ RACE  ?=
 PKG   ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint generate verify-generate fmt clean
+.PHONY: help run build test lint generate verify-generate verify fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,10 @@ test: ## run all tests on one temporary PostgreSQL (RACE=1, PKG=./internal/...)
 
 lint: ## golangci-lint, with the architecture's import rules in it
 	$(TOOL) golangci-lint run ./...
+
+# make verify ERP_URL=https://... TOKEN=... holds another implementation to the contract.
+verify: build ## may this be put to work? eight checks against the built programs, with kill -9 and cut connections
+	@bin/verify
 
 generate: ## generate internal/crmdb and internal/erpdb from db/queries
 	$(TOOL) sqlc generate
