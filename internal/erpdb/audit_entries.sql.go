@@ -7,6 +7,7 @@ package erpdb
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -41,4 +42,81 @@ func (q *Queries) AuditEntryInsert(ctx context.Context, arg AuditEntryInsertPara
 		arg.AccountID,
 	)
 	return err
+}
+
+const auditEntryList = `-- name: AuditEntryList :many
+SELECT id, occurred_at, actor, action, subject, reason, via, address, request_id
+FROM audit_entries
+WHERE tenant_id = $1
+  AND ($2::text IS NULL OR actor = $2::text)
+  AND ($3::text IS NULL OR action = $3::text)
+  AND ($4::text IS NULL OR subject = $4::text)
+  AND ($5::timestamptz IS NULL OR occurred_at >= $5::timestamptz)
+  AND ($6::timestamptz IS NULL OR occurred_at < $6::timestamptz)
+  AND ($7::bigint IS NULL OR id < $7::bigint)
+ORDER BY id DESC
+LIMIT $8
+`
+
+type AuditEntryListParams struct {
+	TenantID     string
+	Actor        *string
+	Action       *string
+	Subject      *string
+	OccurredFrom *time.Time
+	OccurredTo   *time.Time
+	BeforeID     *int64
+	MaxItems     int32
+}
+
+type AuditEntryListRow struct {
+	ID         int64
+	OccurredAt time.Time
+	Actor      string
+	Action     string
+	Subject    string
+	Reason     string
+	Via        string
+	Address    string
+	RequestID  string
+}
+
+// Newest first, from behind the id on.
+func (q *Queries) AuditEntryList(ctx context.Context, arg AuditEntryListParams) ([]AuditEntryListRow, error) {
+	rows, err := q.db.Query(ctx, auditEntryList,
+		arg.TenantID,
+		arg.Actor,
+		arg.Action,
+		arg.Subject,
+		arg.OccurredFrom,
+		arg.OccurredTo,
+		arg.BeforeID,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []AuditEntryListRow{}
+	for rows.Next() {
+		var i AuditEntryListRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.OccurredAt,
+			&i.Actor,
+			&i.Action,
+			&i.Subject,
+			&i.Reason,
+			&i.Via,
+			&i.Address,
+			&i.RequestID,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

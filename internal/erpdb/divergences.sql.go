@@ -8,12 +8,67 @@ package erpdb
 import (
 	"context"
 	"time"
+
+	"github.com/google/uuid"
 )
+
+const divergenceAccept = `-- name: DivergenceAccept :execrows
+UPDATE divergences
+SET accepted_at = now(), accepted_by = $1, note = $2
+WHERE tenant_id = $3 AND id = $4 AND accepted_at IS NULL AND resolved_at IS NULL
+`
+
+type DivergenceAcceptParams struct {
+	AcceptedBy string
+	Note       string
+	TenantID   string
+	ID         int64
+}
+
+func (q *Queries) DivergenceAccept(ctx context.Context, arg DivergenceAcceptParams) (int64, error) {
+	result, err := q.db.Exec(ctx, divergenceAccept,
+		arg.AcceptedBy,
+		arg.Note,
+		arg.TenantID,
+		arg.ID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const divergenceClose = `-- name: DivergenceClose :execrows
+UPDATE divergences
+SET resolved_at = now(), closed_by = $1, note = $2
+WHERE tenant_id = $3 AND id = $4 AND resolved_at IS NULL
+`
+
+type DivergenceCloseParams struct {
+	ClosedBy string
+	Note     string
+	TenantID string
+	ID       int64
+}
+
+// Found again, it opens anew: the unique index is about those that are not resolved.
+func (q *Queries) DivergenceClose(ctx context.Context, arg DivergenceCloseParams) (int64, error) {
+	result, err := q.db.Exec(ctx, divergenceClose,
+		arg.ClosedBy,
+		arg.Note,
+		arg.TenantID,
+		arg.ID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
 
 const divergenceCountOpen = `-- name: DivergenceCountOpen :many
 SELECT kind, count(*) AS divergences
 FROM divergences
-WHERE resolved_at IS NULL
+WHERE resolved_at IS NULL AND accepted_at IS NULL
 GROUP BY kind
 `
 
@@ -22,6 +77,7 @@ type DivergenceCountOpenRow struct {
 	Divergences int64
 }
 
+// What a person has accepted is not open.
 func (q *Queries) DivergenceCountOpen(ctx context.Context) ([]DivergenceCountOpenRow, error) {
 	rows, err := q.db.Query(ctx, divergenceCountOpen)
 	if err != nil {
@@ -226,6 +282,26 @@ func (q *Queries) DivergenceListUnseen(ctx context.Context, arg DivergenceListUn
 	return items, nil
 }
 
+const divergenceLock = `-- name: DivergenceLock :one
+SELECT accepted_at, resolved_at
+FROM divergences
+WHERE tenant_id = $1 AND id = $2
+FOR NO KEY UPDATE
+`
+
+type DivergenceLockRow struct {
+	AcceptedAt *time.Time
+	ResolvedAt *time.Time
+}
+
+// For what a person does: until the end of the transaction no run sees or resolves it.
+func (q *Queries) DivergenceLock(ctx context.Context, tenantID string, iD int64) (DivergenceLockRow, error) {
+	row := q.db.QueryRow(ctx, divergenceLock, tenantID, iD)
+	var i DivergenceLockRow
+	err := row.Scan(&i.AcceptedAt, &i.ResolvedAt)
+	return i, err
+}
+
 const divergenceResolve = `-- name: DivergenceResolve :execrows
 UPDATE divergences
 SET resolved_at = now(), action = $1
@@ -250,6 +326,104 @@ func (q *Queries) DivergenceResolve(ctx context.Context, arg DivergenceResolvePa
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const divergenceSearch = `-- name: DivergenceSearch :many
+SELECT d.id, d.kind, d.owner, d.subject, d.source, d.order_id, d.key, d.ours, d.theirs, d.action, d.first_seen_at, d.last_seen_at,
+       d.resolved_at, d.accepted_at, d.accepted_by, d.closed_by, d.note, i.id AS invoice_id, i.number AS invoice_number
+FROM divergences AS d
+LEFT JOIN invoices AS i ON i.operation_key = d.key AND i.tenant_id = d.tenant_id
+WHERE d.tenant_id = $1
+  AND ($2::bigint IS NULL OR d.id = $2::bigint)
+  AND ($3::text IS NULL OR d.kind = $3::text)
+  AND ($4::text IS NULL
+       OR CASE WHEN d.resolved_at IS NOT NULL THEN 'resolved' WHEN d.accepted_at IS NOT NULL THEN 'accepted' ELSE 'open' END
+          = $4::text)
+  AND ($5::timestamptz IS NULL
+       OR (d.first_seen_at, d.id) < ($5::timestamptz, $6::bigint))
+ORDER BY d.first_seen_at DESC, d.id DESC
+LIMIT $7
+`
+
+type DivergenceSearchParams struct {
+	TenantID string
+	ID       *int64
+	Kind     *string
+	State    *string
+	BeyondAt *time.Time
+	BeyondID *int64
+	MaxItems int32
+}
+
+type DivergenceSearchRow struct {
+	ID            int64
+	Kind          string
+	Owner         string
+	Subject       string
+	Source        string
+	OrderID       string
+	Key           string
+	Ours          string
+	Theirs        string
+	Action        string
+	FirstSeenAt   time.Time
+	LastSeenAt    time.Time
+	ResolvedAt    *time.Time
+	AcceptedAt    *time.Time
+	AcceptedBy    string
+	ClosedBy      string
+	Note          string
+	InvoiceID     *uuid.UUID
+	InvoiceNumber *string
+}
+
+// Newest first, from behind the position (beyond_at, beyond_id) on.
+func (q *Queries) DivergenceSearch(ctx context.Context, arg DivergenceSearchParams) ([]DivergenceSearchRow, error) {
+	rows, err := q.db.Query(ctx, divergenceSearch,
+		arg.TenantID,
+		arg.ID,
+		arg.Kind,
+		arg.State,
+		arg.BeyondAt,
+		arg.BeyondID,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DivergenceSearchRow{}
+	for rows.Next() {
+		var i DivergenceSearchRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Kind,
+			&i.Owner,
+			&i.Subject,
+			&i.Source,
+			&i.OrderID,
+			&i.Key,
+			&i.Ours,
+			&i.Theirs,
+			&i.Action,
+			&i.FirstSeenAt,
+			&i.LastSeenAt,
+			&i.ResolvedAt,
+			&i.AcceptedAt,
+			&i.AcceptedBy,
+			&i.ClosedBy,
+			&i.Note,
+			&i.InvoiceID,
+			&i.InvoiceNumber,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const divergenceUpsert = `-- name: DivergenceUpsert :many
@@ -288,8 +462,8 @@ type DivergenceUpsertRow struct {
 	IsNew bool
 }
 
-// One open row for each kind and subject: a difference that was found before is seen again. No kind and subject may
-// stand in a call twice.
+// One open row for each kind and subject: a difference that was found before is seen again, and one that a person has
+// accepted stays accepted. No kind and subject may stand in a call twice.
 func (q *Queries) DivergenceUpsert(ctx context.Context, arg DivergenceUpsertParams) ([]DivergenceUpsertRow, error) {
 	rows, err := q.db.Query(ctx, divergenceUpsert,
 		arg.TenantID,

@@ -7,6 +7,9 @@ package erpdb
 
 import (
 	"context"
+	"time"
+
+	"github.com/google/uuid"
 )
 
 const keyConflictInsert = `-- name: KeyConflictInsert :exec
@@ -31,4 +34,72 @@ func (q *Queries) KeyConflictInsert(ctx context.Context, arg KeyConflictInsertPa
 		arg.Differences,
 	)
 	return err
+}
+
+const keyConflictList = `-- name: KeyConflictList :many
+SELECT k.id, k.occurred_at, k.operation, k.key, k.caller, k.differences, coalesce(t.label, '') AS caller_label,
+       i.id AS invoice_id, i.number AS invoice_number
+FROM key_conflicts AS k
+LEFT JOIN tokens AS t ON t.id = k.caller AND t.tenant_id = k.tenant_id
+LEFT JOIN invoices AS i ON i.operation_key = k.key AND i.tenant_id = k.tenant_id
+WHERE k.tenant_id = $1
+  AND ($2::text IS NULL OR k.key = $2::text)
+  AND ($3::bigint IS NULL OR k.id < $3::bigint)
+ORDER BY k.id DESC
+LIMIT $4
+`
+
+type KeyConflictListParams struct {
+	TenantID string
+	Key      *string
+	BeforeID *int64
+	MaxItems int32
+}
+
+type KeyConflictListRow struct {
+	ID            int64
+	OccurredAt    time.Time
+	Operation     string
+	Key           string
+	Caller        string
+	Differences   []string
+	CallerLabel   string
+	InvoiceID     *uuid.UUID
+	InvoiceNumber *string
+}
+
+// Newest first, from behind the id on, each with the invoice that has the key.
+func (q *Queries) KeyConflictList(ctx context.Context, arg KeyConflictListParams) ([]KeyConflictListRow, error) {
+	rows, err := q.db.Query(ctx, keyConflictList,
+		arg.TenantID,
+		arg.Key,
+		arg.BeforeID,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []KeyConflictListRow{}
+	for rows.Next() {
+		var i KeyConflictListRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.OccurredAt,
+			&i.Operation,
+			&i.Key,
+			&i.Caller,
+			&i.Differences,
+			&i.CallerLabel,
+			&i.InvoiceID,
+			&i.InvoiceNumber,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

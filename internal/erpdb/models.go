@@ -10,6 +10,20 @@ import (
 	"github.com/google/uuid"
 )
 
+type Account struct {
+	ID            uuid.UUID
+	TenantID      string
+	Name          string
+	DisplayName   string
+	Role          string
+	ServiceAccess bool
+	PasswordHash  *string
+	OidcIssuer    *string
+	OidcSubject   *string
+	CreatedAt     time.Time
+	DisabledAt    *time.Time
+}
+
 type Target struct {
 	TenantID           string
 	ID                 string
@@ -21,21 +35,13 @@ type Target struct {
 	AbsentAfterSeconds *int64
 	CreatedAt          time.Time
 	DisabledAt         *time.Time
+	PausedAt           *time.Time
+	PausedBy           string
+	PauseReason        string
 }
 
 type Tenant struct {
 	ID        string
 	Name      string
 	CreatedAt time.Time
-}
-
-type Token struct {
-	ID         string
-	TenantID   string
-	Role       string
-	Label      string
-	SecretHash []byte
-	CreatedAt  time.Time
-	RevokedAt  *time.Time
-	AccountID  *uuid.UUID
 }

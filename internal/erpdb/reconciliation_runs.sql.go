@@ -179,6 +179,59 @@ func (q *Queries) ReconciliationRunGetOpen(ctx context.Context, tenantID string,
 	return i, err
 }
 
+const reconciliationRunList = `-- name: ReconciliationRunList :many
+SELECT id, window_from, window_to, phase, compared, found, repaired, started_at, updated_at, finished_at
+FROM reconciliation_runs
+WHERE tenant_id = $1 AND scope = $2
+ORDER BY started_at DESC, id DESC
+LIMIT $3
+`
+
+type ReconciliationRunListRow struct {
+	ID         uuid.UUID
+	WindowFrom time.Time
+	WindowTo   time.Time
+	Phase      string
+	Compared   int64
+	Found      int64
+	Repaired   int64
+	StartedAt  time.Time
+	UpdatedAt  time.Time
+	FinishedAt *time.Time
+}
+
+// The newest runs of a tenant.
+func (q *Queries) ReconciliationRunList(ctx context.Context, tenantID string, scope string, maxItems int32) ([]ReconciliationRunListRow, error) {
+	rows, err := q.db.Query(ctx, reconciliationRunList, tenantID, scope, maxItems)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ReconciliationRunListRow{}
+	for rows.Next() {
+		var i ReconciliationRunListRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.WindowFrom,
+			&i.WindowTo,
+			&i.Phase,
+			&i.Compared,
+			&i.Found,
+			&i.Repaired,
+			&i.StartedAt,
+			&i.UpdatedAt,
+			&i.FinishedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const reconciliationRunLock = `-- name: ReconciliationRunLock :one
 SELECT id
 FROM reconciliation_runs

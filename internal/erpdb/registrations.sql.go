@@ -112,6 +112,8 @@ WITH begun AS (
       AND status IN ('pending', 'unknown') AND next_attempt_at <= now()
       AND ($5::float8 IS NULL
            OR first_sent_at > now() - make_interval(secs => $5::float8))
+      AND NOT EXISTS (SELECT FROM targets AS t
+                      WHERE t.tenant_id = registrations.tenant_id AND t.id = registrations.target_id AND t.paused_at IS NOT NULL)
     RETURNING registrations.id, attempt, last_sent_at
 ), recorded AS (
     INSERT INTO registration_attempts (registration_id, number, action, worker)
@@ -139,7 +141,8 @@ type RegistrationBeginRow struct {
 // One statement, so one commit: the next attempt is recorded before its request leaves. No row: somebody else has its
 // turn. Only the clock of the database decides: now() for what is due (it is never later than the lock),
 // clock_timestamp() for the lease (the statement may have waited for the lock). A request that is safe only for as long
-// as the target remembers the first one's key is not begun later than that, however long ago it was planned.
+// as the target remembers the first one's key is not begun later than that, however long ago it was planned. At a target
+// that is paused none begins.
 func (q *Queries) RegistrationBegin(ctx context.Context, arg RegistrationBeginParams) (RegistrationBeginRow, error) {
 	row := q.db.QueryRow(ctx, registrationBegin,
 		arg.LeaseSeconds,
@@ -153,6 +156,47 @@ func (q *Queries) RegistrationBegin(ctx context.Context, arg RegistrationBeginPa
 	var i RegistrationBeginRow
 	err := row.Scan(&i.Attempt, &i.LastSentSeconds)
 	return i, err
+}
+
+const registrationCounts = `-- name: RegistrationCounts :many
+SELECT status, count(*) AS registrations, count(flagged_at) AS flagged, min(created_at)::timestamptz AS oldest_at
+FROM registrations
+WHERE tenant_id = $1 AND (status IN ('pending', 'processing', 'unknown') OR flagged_at IS NOT NULL)
+GROUP BY status
+ORDER BY status
+`
+
+type RegistrationCountsRow struct {
+	Status        string
+	Registrations int64
+	Flagged       int64
+	OldestAt      time.Time
+}
+
+// How many of a tenant's registrations are in each status; of the finished ones only those that a person has to see.
+func (q *Queries) RegistrationCounts(ctx context.Context, tenantID string) ([]RegistrationCountsRow, error) {
+	rows, err := q.db.Query(ctx, registrationCounts, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RegistrationCountsRow{}
+	for rows.Next() {
+		var i RegistrationCountsRow
+		if err := rows.Scan(
+			&i.Status,
+			&i.Registrations,
+			&i.Flagged,
+			&i.OldestAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const registrationEnd = `-- name: RegistrationEnd :one
@@ -324,6 +368,7 @@ SELECT r.tenant_id, r.invoice_id, r.target_id, r.key, r.status, r.attempt, r.wai
        EXISTS (SELECT FROM registration_attempts AS a
                WHERE a.registration_id = r.id AND a.outcome IN ('rejected', 'foreign'))::boolean AS refused,
        t.kind, t.base_url, t.credential_ref, t.key_window_seconds, t.locatable, t.absent_after_seconds,
+       (t.paused_at IS NOT NULL)::boolean AS paused,
        i.number, i.document
 FROM registrations AS r
 JOIN targets AS t ON t.tenant_id = r.tenant_id AND t.id = r.target_id
@@ -354,6 +399,7 @@ type RegistrationGetStandingRow struct {
 	KeyWindowSeconds   *int64
 	Locatable          bool
 	AbsentAfterSeconds *int64
+	Paused             bool
 	Number             string
 	Document           []byte
 }
@@ -386,6 +432,7 @@ func (q *Queries) RegistrationGetStanding(ctx context.Context, id uuid.UUID) (Re
 		&i.KeyWindowSeconds,
 		&i.Locatable,
 		&i.AbsentAfterSeconds,
+		&i.Paused,
 		&i.Number,
 		&i.Document,
 	)
@@ -510,6 +557,97 @@ func (q *Queries) RegistrationListByHash(ctx context.Context) error {
 	return err
 }
 
+const registrationListNewer = `-- name: RegistrationListNewer :many
+SELECT r.id, r.invoice_id, i.number AS invoice_number, r.target_id, r.key, r.status, r.attempt, r.reference, r.warnings,
+       r.reason, r.detail, r.created_at, r.finished_at, r.flagged_at, r.next_attempt_at, r.first_sent_at, r.last_sent_at
+FROM registrations AS r
+JOIN invoices AS i ON i.id = r.invoice_id
+WHERE r.tenant_id = $1
+  AND ($2::text IS NULL OR r.status = $2)
+  AND ($3::text IS NULL OR r.target_id = $3)
+  AND ($4::boolean IS NULL OR (r.flagged_at IS NOT NULL) = $4)
+  AND (r.created_at, r.id) > ($5::timestamptz, $6::uuid)
+ORDER BY r.created_at, r.id
+LIMIT $7
+`
+
+type RegistrationListNewerParams struct {
+	TenantID string
+	Status   *string
+	TargetID *string
+	Flagged  *bool
+	BeyondAt time.Time
+	BeyondID uuid.UUID
+	PageSize int32
+}
+
+type RegistrationListNewerRow struct {
+	ID            uuid.UUID
+	InvoiceID     uuid.UUID
+	InvoiceNumber string
+	TargetID      string
+	Key           string
+	Status        string
+	Attempt       int32
+	Reference     string
+	Warnings      []string
+	Reason        string
+	Detail        string
+	CreatedAt     time.Time
+	FinishedAt    *time.Time
+	FlaggedAt     *time.Time
+	NextAttemptAt *time.Time
+	FirstSentAt   *time.Time
+	LastSentAt    *time.Time
+}
+
+// As RegistrationList, oldest first, from behind the position (beyond_at, beyond_id) on.
+func (q *Queries) RegistrationListNewer(ctx context.Context, arg RegistrationListNewerParams) ([]RegistrationListNewerRow, error) {
+	rows, err := q.db.Query(ctx, registrationListNewer,
+		arg.TenantID,
+		arg.Status,
+		arg.TargetID,
+		arg.Flagged,
+		arg.BeyondAt,
+		arg.BeyondID,
+		arg.PageSize,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RegistrationListNewerRow{}
+	for rows.Next() {
+		var i RegistrationListNewerRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.InvoiceID,
+			&i.InvoiceNumber,
+			&i.TargetID,
+			&i.Key,
+			&i.Status,
+			&i.Attempt,
+			&i.Reference,
+			&i.Warnings,
+			&i.Reason,
+			&i.Detail,
+			&i.CreatedAt,
+			&i.FinishedAt,
+			&i.FlaggedAt,
+			&i.NextAttemptAt,
+			&i.FirstSentAt,
+			&i.LastSentAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const registrationListOfInvoice = `-- name: RegistrationListOfInvoice :many
 SELECT id, target_id, status, reference, warnings, attempt, (flagged_at IS NOT NULL)::boolean AS flagged
 FROM registrations
@@ -561,6 +699,8 @@ FROM registrations AS r
 WHERE r.status IN ('pending', 'unknown')
   AND (r.flagged_at IS NULL OR r.reason <> $1::text)
   AND coalesce(r.next_attempt_at, r.lease_until) < now() - make_interval(secs => $2::float8) -- registrations_open_idx
+  AND NOT EXISTS (SELECT FROM targets AS t
+                  WHERE t.tenant_id = r.tenant_id AND t.id = r.target_id AND t.paused_at IS NOT NULL)
   AND NOT EXISTS (
       SELECT FROM river_job AS j
       WHERE j.kind = $3
@@ -585,7 +725,8 @@ type RegistrationListWithoutJobParams struct {
 
 // Open, due for longer than the margin, and no job left that could work on it. A running job counts only as long as its
 // client may be alive; a scheduled one only if it is just due: overdue it is lost, and a later one waits for a time that
-// was put forward (by reconciliation, which has asked in between). Those with stop_reason wait for a person.
+// was put forward (by reconciliation, which has asked in between). Those with stop_reason wait for a person, and those of a
+// paused target for its being resumed.
 func (q *Queries) RegistrationListWithoutJob(ctx context.Context, arg RegistrationListWithoutJobParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, registrationListWithoutJob,
 		arg.StopReason,

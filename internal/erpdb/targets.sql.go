@@ -7,6 +7,9 @@ package erpdb
 
 import (
 	"context"
+	"time"
+
+	"github.com/google/uuid"
 )
 
 const targetDisable = `-- name: TargetDisable :execrows
@@ -38,7 +41,8 @@ func (q *Queries) TargetDoubts(ctx context.Context, tenantID string, targetID st
 }
 
 const targetGet = `-- name: TargetGet :one
-SELECT tenant_id, id, kind, base_url, credential_ref, key_window_seconds, locatable, absent_after_seconds, created_at, disabled_at
+SELECT tenant_id, id, kind, base_url, credential_ref, key_window_seconds, locatable, absent_after_seconds, created_at, disabled_at,
+       paused_at, paused_by, pause_reason
 FROM targets
 WHERE tenant_id = $1 AND id = $2
 FOR NO KEY UPDATE
@@ -58,12 +62,16 @@ func (q *Queries) TargetGet(ctx context.Context, tenantID string, iD string) (Ta
 		&i.AbsentAfterSeconds,
 		&i.CreatedAt,
 		&i.DisabledAt,
+		&i.PausedAt,
+		&i.PausedBy,
+		&i.PauseReason,
 	)
 	return i, err
 }
 
 const targetList = `-- name: TargetList :many
-SELECT tenant_id, id, kind, base_url, credential_ref, key_window_seconds, locatable, absent_after_seconds, created_at, disabled_at
+SELECT tenant_id, id, kind, base_url, credential_ref, key_window_seconds, locatable, absent_after_seconds, created_at, disabled_at,
+       paused_at, paused_by, pause_reason
 FROM targets
 WHERE tenant_id = $1
 ORDER BY id
@@ -89,6 +97,9 @@ func (q *Queries) TargetList(ctx context.Context, tenantID string) ([]Target, er
 			&i.AbsentAfterSeconds,
 			&i.CreatedAt,
 			&i.DisabledAt,
+			&i.PausedAt,
+			&i.PausedBy,
+			&i.PauseReason,
 		); err != nil {
 			return nil, err
 		}
@@ -100,9 +111,40 @@ func (q *Queries) TargetList(ctx context.Context, tenantID string) ([]Target, er
 	return items, nil
 }
 
+const targetListDue = `-- name: TargetListDue :many
+SELECT id
+FROM registrations
+WHERE tenant_id = $1 AND target_id = $2 AND status IN ('pending', 'unknown')
+  AND coalesce(next_attempt_at, lease_until) <= now() -- registrations_open_idx
+  AND (flagged_at IS NULL OR reason <> $3::text)
+ORDER BY coalesce(next_attempt_at, lease_until)
+`
+
+// What waits at a target and is due, the longest first: the work of a target that is resumed. What is not due yet still has
+// its job, which comes in its time. Those with stop_reason wait for a person.
+func (q *Queries) TargetListDue(ctx context.Context, tenantID string, targetID string, stopReason string) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, targetListDue, tenantID, targetID, stopReason)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const targetListInUse = `-- name: TargetListInUse :many
 SELECT t.tenant_id, t.id, t.kind, t.base_url, t.credential_ref, t.key_window_seconds, t.locatable, t.absent_after_seconds,
-       t.created_at, t.disabled_at
+       t.created_at, t.disabled_at, t.paused_at, t.paused_by, t.pause_reason
 FROM targets AS t
 WHERE t.disabled_at IS NULL
    OR EXISTS (SELECT FROM registrations AS r
@@ -131,6 +173,120 @@ func (q *Queries) TargetListInUse(ctx context.Context) ([]Target, error) {
 			&i.AbsentAfterSeconds,
 			&i.CreatedAt,
 			&i.DisabledAt,
+			&i.PausedAt,
+			&i.PausedBy,
+			&i.PauseReason,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const targetOfRegistration = `-- name: TargetOfRegistration :one
+SELECT t.id, t.paused_at, t.paused_by, t.pause_reason
+FROM registrations AS r
+JOIN targets AS t ON t.tenant_id = r.tenant_id AND t.id = r.target_id
+WHERE r.tenant_id = $1 AND r.id = $2
+`
+
+type TargetOfRegistrationRow struct {
+	ID          string
+	PausedAt    *time.Time
+	PausedBy    string
+	PauseReason string
+}
+
+// Whether the target of a registration is paused, and by whom.
+func (q *Queries) TargetOfRegistration(ctx context.Context, tenantID string, iD uuid.UUID) (TargetOfRegistrationRow, error) {
+	row := q.db.QueryRow(ctx, targetOfRegistration, tenantID, iD)
+	var i TargetOfRegistrationRow
+	err := row.Scan(
+		&i.ID,
+		&i.PausedAt,
+		&i.PausedBy,
+		&i.PauseReason,
+	)
+	return i, err
+}
+
+const targetPause = `-- name: TargetPause :execrows
+UPDATE targets
+SET paused_at = now(), paused_by = $1, pause_reason = $2
+WHERE tenant_id = $3 AND id = $4 AND paused_at IS NULL
+`
+
+type TargetPauseParams struct {
+	PausedBy    string
+	PauseReason string
+	TenantID    string
+	ID          string
+}
+
+// Attempts that have begun end as they would. 0 rows: it is paused already, or not there.
+func (q *Queries) TargetPause(ctx context.Context, arg TargetPauseParams) (int64, error) {
+	result, err := q.db.Exec(ctx, targetPause,
+		arg.PausedBy,
+		arg.PauseReason,
+		arg.TenantID,
+		arg.ID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const targetResume = `-- name: TargetResume :execrows
+UPDATE targets
+SET paused_at = NULL, paused_by = '', pause_reason = ''
+WHERE tenant_id = $1 AND id = $2 AND paused_at IS NOT NULL
+`
+
+func (q *Queries) TargetResume(ctx context.Context, tenantID string, iD string) (int64, error) {
+	result, err := q.db.Exec(ctx, targetResume, tenantID, iD)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const targetStandings = `-- name: TargetStandings :many
+SELECT target_id, status, count(*) AS registrations, count(flagged_at) AS flagged, min(created_at)::timestamptz AS oldest_at
+FROM registrations
+WHERE tenant_id = $1 AND status IN ('pending', 'processing', 'unknown')
+GROUP BY target_id, status
+ORDER BY target_id, status
+`
+
+type TargetStandingsRow struct {
+	TargetID      string
+	Status        string
+	Registrations int64
+	Flagged       int64
+	OldestAt      time.Time
+}
+
+// How many registrations are open or flagged at each target, in each status, and since when the oldest is.
+func (q *Queries) TargetStandings(ctx context.Context, tenantID string) ([]TargetStandingsRow, error) {
+	rows, err := q.db.Query(ctx, targetStandings, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TargetStandingsRow{}
+	for rows.Next() {
+		var i TargetStandingsRow
+		if err := rows.Scan(
+			&i.TargetID,
+			&i.Status,
+			&i.Registrations,
+			&i.Flagged,
+			&i.OldestAt,
 		); err != nil {
 			return nil, err
 		}

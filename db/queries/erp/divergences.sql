@@ -1,6 +1,6 @@
 -- name: DivergenceUpsert :many
--- One open row for each kind and subject: a difference that was found before is seen again. No kind and subject may
--- stand in a call twice.
+-- One open row for each kind and subject: a difference that was found before is seen again, and one that a person has
+-- accepted stays accepted. No kind and subject may stand in a call twice.
 INSERT INTO divergences (tenant_id, kind, owner, subject, source, order_id, key, ours, theirs, action)
 SELECT @tenant_id, n.kind, n.owner, n.subject, n.source, n.order_id, n.key, n.ours, n.theirs, n.action
 FROM (SELECT unnest(@kinds::text[])     AS kind,
@@ -57,7 +57,43 @@ ORDER BY first_seen_at DESC, id DESC
 LIMIT @max_items;
 
 -- name: DivergenceCountOpen :many
+-- What a person has accepted is not open.
 SELECT kind, count(*) AS divergences
 FROM divergences
-WHERE resolved_at IS NULL
+WHERE resolved_at IS NULL AND accepted_at IS NULL
 GROUP BY kind;
+
+-- name: DivergenceSearch :many
+-- Newest first, from behind the position (beyond_at, beyond_id) on.
+SELECT d.id, d.kind, d.owner, d.subject, d.source, d.order_id, d.key, d.ours, d.theirs, d.action, d.first_seen_at, d.last_seen_at,
+       d.resolved_at, d.accepted_at, d.accepted_by, d.closed_by, d.note, i.id AS invoice_id, i.number AS invoice_number
+FROM divergences AS d
+LEFT JOIN invoices AS i ON i.operation_key = d.key AND i.tenant_id = d.tenant_id
+WHERE d.tenant_id = @tenant_id
+  AND (sqlc.narg(id)::bigint IS NULL OR d.id = sqlc.narg(id)::bigint)
+  AND (sqlc.narg(kind)::text IS NULL OR d.kind = sqlc.narg(kind)::text)
+  AND (sqlc.narg(state)::text IS NULL
+       OR CASE WHEN d.resolved_at IS NOT NULL THEN 'resolved' WHEN d.accepted_at IS NOT NULL THEN 'accepted' ELSE 'open' END
+          = sqlc.narg(state)::text)
+  AND (sqlc.narg(beyond_at)::timestamptz IS NULL
+       OR (d.first_seen_at, d.id) < (sqlc.narg(beyond_at)::timestamptz, sqlc.narg(beyond_id)::bigint))
+ORDER BY d.first_seen_at DESC, d.id DESC
+LIMIT @max_items;
+
+-- name: DivergenceLock :one
+-- For what a person does: until the end of the transaction no run sees or resolves it.
+SELECT accepted_at, resolved_at
+FROM divergences
+WHERE tenant_id = @tenant_id AND id = @id
+FOR NO KEY UPDATE;
+
+-- name: DivergenceAccept :execrows
+UPDATE divergences
+SET accepted_at = now(), accepted_by = @accepted_by, note = @note
+WHERE tenant_id = @tenant_id AND id = @id AND accepted_at IS NULL AND resolved_at IS NULL;
+
+-- name: DivergenceClose :execrows
+-- Found again, it opens anew: the unique index is about those that are not resolved.
+UPDATE divergences
+SET resolved_at = now(), closed_by = @closed_by, note = @note
+WHERE tenant_id = @tenant_id AND id = @id AND resolved_at IS NULL;

@@ -46,3 +46,11 @@ SELECT tenant_id, (extract(epoch FROM now() - max(finished_at)))::float8 AS age_
 FROM reconciliation_runs
 WHERE scope = @scope AND finished_at IS NOT NULL
 GROUP BY tenant_id;
+
+-- name: ReconciliationRunList :many
+-- The newest runs of a tenant.
+SELECT id, window_from, window_to, phase, compared, found, repaired, started_at, updated_at, finished_at
+FROM reconciliation_runs
+WHERE tenant_id = @tenant_id AND scope = @scope
+ORDER BY started_at DESC, id DESC
+LIMIT @max_items;

@@ -12,6 +12,7 @@ SELECT r.tenant_id, r.invoice_id, r.target_id, r.key, r.status, r.attempt, r.wai
        EXISTS (SELECT FROM registration_attempts AS a
                WHERE a.registration_id = r.id AND a.outcome IN ('rejected', 'foreign'))::boolean AS refused,
        t.kind, t.base_url, t.credential_ref, t.key_window_seconds, t.locatable, t.absent_after_seconds,
+       (t.paused_at IS NOT NULL)::boolean AS paused,
        i.number, i.document
 FROM registrations AS r
 JOIN targets AS t ON t.tenant_id = r.tenant_id AND t.id = r.target_id
@@ -22,7 +23,8 @@ WHERE r.id = @id;
 -- One statement, so one commit: the next attempt is recorded before its request leaves. No row: somebody else has its
 -- turn. Only the clock of the database decides: now() for what is due (it is never later than the lock),
 -- clock_timestamp() for the lease (the statement may have waited for the lock). A request that is safe only for as long
--- as the target remembers the first one's key is not begun later than that, however long ago it was planned.
+-- as the target remembers the first one's key is not begun later than that, however long ago it was planned. At a target
+-- that is paused none begins.
 WITH begun AS (
     UPDATE registrations
     SET status          = 'processing',
@@ -37,6 +39,8 @@ WITH begun AS (
       AND status IN ('pending', 'unknown') AND next_attempt_at <= now()
       AND (sqlc.narg(key_covers_seconds)::float8 IS NULL
            OR first_sent_at > now() - make_interval(secs => sqlc.narg(key_covers_seconds)::float8))
+      AND NOT EXISTS (SELECT FROM targets AS t
+                      WHERE t.tenant_id = registrations.tenant_id AND t.id = registrations.target_id AND t.paused_at IS NOT NULL)
     RETURNING registrations.id, attempt, last_sent_at
 ), recorded AS (
     INSERT INTO registration_attempts (registration_id, number, action, worker)
@@ -134,12 +138,15 @@ SELECT set_config('enable_nestloop', 'off', true);
 -- name: RegistrationListWithoutJob :many
 -- Open, due for longer than the margin, and no job left that could work on it. A running job counts only as long as its
 -- client may be alive; a scheduled one only if it is just due: overdue it is lost, and a later one waits for a time that
--- was put forward (by reconciliation, which has asked in between). Those with stop_reason wait for a person.
+-- was put forward (by reconciliation, which has asked in between). Those with stop_reason wait for a person, and those of a
+-- paused target for its being resumed.
 SELECT r.id
 FROM registrations AS r
 WHERE r.status IN ('pending', 'unknown')
   AND (r.flagged_at IS NULL OR r.reason <> @stop_reason::text)
   AND coalesce(r.next_attempt_at, r.lease_until) < now() - make_interval(secs => @margin_seconds::float8) -- registrations_open_idx
+  AND NOT EXISTS (SELECT FROM targets AS t
+                  WHERE t.tenant_id = r.tenant_id AND t.id = r.target_id AND t.paused_at IS NOT NULL)
   AND NOT EXISTS (
       SELECT FROM river_job AS j
       WHERE j.kind = @job_kind
@@ -229,3 +236,25 @@ WHERE id = @id AND status = 'unknown';
 UPDATE registrations
 SET flagged_at = NULL
 WHERE id = @id AND (status = 'failed' OR status = 'succeeded' AND flagged_at IS NOT NULL);
+
+-- name: RegistrationListNewer :many
+-- As RegistrationList, oldest first, from behind the position (beyond_at, beyond_id) on.
+SELECT r.id, r.invoice_id, i.number AS invoice_number, r.target_id, r.key, r.status, r.attempt, r.reference, r.warnings,
+       r.reason, r.detail, r.created_at, r.finished_at, r.flagged_at, r.next_attempt_at, r.first_sent_at, r.last_sent_at
+FROM registrations AS r
+JOIN invoices AS i ON i.id = r.invoice_id
+WHERE r.tenant_id = @tenant_id
+  AND (sqlc.narg('status')::text IS NULL OR r.status = sqlc.narg('status'))
+  AND (sqlc.narg('target_id')::text IS NULL OR r.target_id = sqlc.narg('target_id'))
+  AND (sqlc.narg('flagged')::boolean IS NULL OR (r.flagged_at IS NOT NULL) = sqlc.narg('flagged'))
+  AND (r.created_at, r.id) > (@beyond_at::timestamptz, @beyond_id::uuid)
+ORDER BY r.created_at, r.id
+LIMIT @page_size;
+
+-- name: RegistrationCounts :many
+-- How many of a tenant's registrations are in each status; of the finished ones only those that a person has to see.
+SELECT status, count(*) AS registrations, count(flagged_at) AS flagged, min(created_at)::timestamptz AS oldest_at
+FROM registrations
+WHERE tenant_id = @tenant_id AND (status IN ('pending', 'processing', 'unknown') OR flagged_at IS NOT NULL)
+GROUP BY status
+ORDER BY status;
