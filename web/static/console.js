@@ -57,7 +57,6 @@
     const after = fresh.querySelectorAll("details");
     if (before.length === after.length) after.forEach((details, i) => { details.open = before[i].open; });
     if (region.innerHTML === fresh.innerHTML) return;
-    fresh.classList.add("fresh");
     region.replaceWith(fresh);
   }
 
