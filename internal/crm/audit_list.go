@@ -32,21 +32,24 @@ func (c *Console) ListAudit(ctx context.Context, tenant string, f AuditFilter) (
 	if err := storableFilter(f.Actor, f.Action, f.Subject); err != nil {
 		return found, err
 	}
-	arg := crmdb.AuditEntryListNewestParams{
-		TenantID: tenant, Actor: orNil(f.Actor), Action: orNil(f.Action), Subject: orNil(f.Subject),
-		OccurredFrom: timeOrNil(f.From), OccurredTo: timeOrNil(f.To),
-	}
 	err = readConsole(ctx, c.pool, func(queries *crmdb.Queries) error {
-		rows, err := auditPaging(ctx, queries, arg).page(f.PageQuery)
-		found, err = pageOf(rows, err, func(r crmdb.AuditEntryListNewestRow) AuditEntry {
-			return AuditEntry{
-				ID: r.ID, OccurredAt: r.OccurredAt, Actor: r.Actor, Action: r.Action, Subject: r.Subject, Reason: r.Reason,
-				Via: r.Via, Address: r.Address, RequestID: r.RequestID,
-			}
-		})
+		found, err = listAudit(ctx, queries, tenant, f)
 		return err
 	})
 	return found, listError("audit", err)
+}
+
+func listAudit(ctx context.Context, queries *crmdb.Queries, tenant string, f AuditFilter) (Page[AuditEntry], error) {
+	rows, err := auditPaging(ctx, queries, crmdb.AuditEntryListNewestParams{
+		TenantID: tenant, Actor: orNil(f.Actor), Action: orNil(f.Action), Subject: orNil(f.Subject),
+		OccurredFrom: timeOrNil(f.From), OccurredTo: timeOrNil(f.To),
+	}).page(f.PageQuery)
+	return pageOf(rows, err, func(r crmdb.AuditEntryListNewestRow) AuditEntry {
+		return AuditEntry{
+			ID: r.ID, OccurredAt: r.OccurredAt, Actor: r.Actor, Action: r.Action, Subject: r.Subject, Reason: r.Reason,
+			Via: r.Via, Address: r.Address, RequestID: r.RequestID,
+		}
+	})
 }
 
 func auditPaging(ctx context.Context, queries *crmdb.Queries, arg crmdb.AuditEntryListNewestParams) paging[crmdb.AuditEntryListNewestRow, int64] {

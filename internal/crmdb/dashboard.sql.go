@@ -173,7 +173,7 @@ func (q *Queries) DashboardListAttempts(ctx context.Context, tenantID string) ([
 const dashboardListDivergences = `-- name: DashboardListDivergences :many
 SELECT kind, count(*) AS divergences, min(first_seen_at)::timestamptz AS oldest_at
 FROM divergences
-WHERE tenant_id = $1 AND resolved_at IS NULL
+WHERE tenant_id = $1 AND resolved_at IS NULL AND accepted_at IS NULL
 GROUP BY kind
 ORDER BY kind
 `

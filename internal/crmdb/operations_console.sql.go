@@ -153,7 +153,7 @@ func (q *Queries) OperationFind(ctx context.Context, arg OperationFindParams) ([
 }
 
 const operationGetDetail = `-- name: OperationGetDetail :one
-SELECT p.id, p.request, p.request_hash, p.minimised_at, p.lease_until, coalesce(former.key, '')::text AS supersedes_key,
+SELECT p.id, p.source, p.order_id, p.request, p.request_hash, p.minimised_at, p.lease_until, coalesce(former.key, '')::text AS supersedes_key,
        coalesce(later.key, '')::text AS superseded_by_key
 FROM operations AS p
 LEFT JOIN operations AS former ON former.id = p.supersedes_id
@@ -163,6 +163,8 @@ WHERE p.tenant_id = $1 AND p.key = $2
 
 type OperationGetDetailRow struct {
 	ID              uuid.UUID
+	Source          string
+	OrderID         string
 	Request         []byte
 	RequestHash     []byte
 	MinimisedAt     *time.Time
@@ -177,6 +179,8 @@ func (q *Queries) OperationGetDetail(ctx context.Context, tenantID string, key s
 	var i OperationGetDetailRow
 	err := row.Scan(
 		&i.ID,
+		&i.Source,
+		&i.OrderID,
 		&i.Request,
 		&i.RequestHash,
 		&i.MinimisedAt,

@@ -56,7 +56,7 @@ GROUP BY 1, 2;
 -- name: DashboardListDivergences :many
 SELECT kind, count(*) AS divergences, min(first_seen_at)::timestamptz AS oldest_at
 FROM divergences
-WHERE tenant_id = @tenant_id AND resolved_at IS NULL
+WHERE tenant_id = @tenant_id AND resolved_at IS NULL AND accepted_at IS NULL
 GROUP BY kind
 ORDER BY kind;
 

@@ -78,7 +78,7 @@ JOIN operations AS ended ON ended.tenant_id = @tenant_id AND ended.source = f.so
 
 -- name: OperationGetDetail :one
 -- What only the page of one operation shows.
-SELECT p.id, p.request, p.request_hash, p.minimised_at, p.lease_until, coalesce(former.key, '')::text AS supersedes_key,
+SELECT p.id, p.source, p.order_id, p.request, p.request_hash, p.minimised_at, p.lease_until, coalesce(former.key, '')::text AS supersedes_key,
        coalesce(later.key, '')::text AS superseded_by_key
 FROM operations AS p
 LEFT JOIN operations AS former ON former.id = p.supersedes_id
