@@ -5,6 +5,7 @@ CREATE TYPE river_job_state AS ENUM (
 CREATE TABLE river_job (
     id           bigint          NOT NULL,
     kind         text            NOT NULL,
+    queue        text            NOT NULL,
     state        river_job_state NOT NULL,
     args         jsonb           NOT NULL,
     attempted_at timestamptz,

@@ -38,8 +38,10 @@ func (s *Service) Submit(ctx context.Context, tenant string, channel Channel, or
 		switch {
 		case err == nil:
 			s.logSubmissions(ctx, tenant, channel, submissions)
+			s.tellOutcomes(channel, submissions)
 			return submissions, nil
 		case problem.As(err) != nil:
+			s.tellOutcomes(channel, submissions)
 			return submissions, err
 		case !brokenOff(err):
 			return nil, fmt.Errorf("submit %d orders: %w", len(orders), err)
@@ -47,6 +49,12 @@ func (s *Service) Submit(ctx context.Context, tenant string, channel Channel, or
 			return nil, errors.Join(errKeepsBreaking(), fmt.Errorf("submit %d orders, try %d: %w", len(orders), try, err))
 		}
 		s.log.InfoContext(ctx, "submit is run again", logctx.TenantKey, tenant, "orders", len(orders), "try", try, "error", err)
+	}
+}
+
+func (s *Service) tellOutcomes(channel Channel, submissions []Submission) {
+	for _, sub := range submissions {
+		s.told(channel, sub.Outcome)
 	}
 }
 
@@ -77,7 +85,10 @@ func (s *Service) submitOnce(ctx context.Context, tenant string, channel Channel
 				return p // rolls back: nothing is stored
 			}
 		}
-		return call.write(ctx)
+		if err := call.write(ctx); err != nil {
+			return err
+		}
+		return call.auditByHand(ctx, submissions, opt.byHand)
 	})
 	if err != nil && !opt.KeepGood {
 		keepRefusedOnly(submissions)

@@ -15,6 +15,7 @@ import (
 	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/logctx"
 	"invoicebridge/internal/problem"
+	"invoicebridge/internal/tracectx"
 )
 
 // Invoices is what the ERP's routes need of package invoice.
@@ -41,7 +42,7 @@ func NewERP(deps ERPDeps) (http.Handler, error) {
 		return nil, err
 	}
 	e := erp{server: s, invoices: deps.Invoices, registrations: deps.Registrations}
-	for _, collector := range deps.Collectors {
+	for _, collector := range append([]prometheus.Collector{e.metrics.issues.results}, deps.Collectors...) {
 		if err := e.metrics.registry.Register(collector); err != nil {
 			return nil, err
 		}
@@ -80,6 +81,7 @@ func (e erp) issueInvoice(c echo.Context) error {
 		return err
 	}
 	setContext(logctx.WithOperation(c.Request().Context(), key.String()), c)
+	tracectx.Set(c.Request().Context(), tracectx.OperationKey, key.String())
 	body, err := readJSONBody(c, maxBody)
 	if err != nil {
 		return err
@@ -89,23 +91,24 @@ func (e erp) issueInvoice(c echo.Context) error {
 		return err
 	}
 	results := e.invoices.Issue(c.Request().Context(), []invoice.Command{
-		{Tenant: who.Tenant, Caller: who.TokenID, Key: key, Request: request},
+		{Tenant: who.Tenant, Caller: who.TokenID, Key: key, Request: request, Trace: tracectx.Of(c.Request().Context())},
 	})
 	return e.tellResult(c, results[0])
 }
 
 // tellResult answers 201 with the document as stored, the first time and on replay.
 func (e erp) tellResult(c echo.Context, r invoice.Result) error {
+	e.metrics.issues.count(r)
 	header := c.Response().Header()
 	setTime(header, "Idempotency-First-Seen", r.FirstSeen)
 	setTime(header, "Idempotency-Expires", r.Expires)
 	if r.Err != nil {
 		return r.Err
 	}
+	tracectx.Set(c.Request().Context(), tracectx.InvoiceNumber, r.Answer.Number)
 	header.Set(echo.HeaderLocation, "/v1/invoices/"+r.Answer.InvoiceID.String())
 	if r.Answer.Replayed {
 		header.Set("Idempotent-Replayed", "true")
-		e.metrics.replays.Inc()
 	}
 	return c.Blob(http.StatusCreated, echo.MIMEApplicationJSON, r.Answer.Document)
 }

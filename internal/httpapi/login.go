@@ -50,6 +50,7 @@ func (s *server) login(c echo.Context) error {
 	}
 	ctx, next := c.Request().Context(), localPath(form.Get("next"))
 	session, err := s.deps.Sessions.LogIn(ctx, form.Get("name"), form.Get("password"), origin(c))
+	s.metrics.loginEnded(err)
 	if err != nil {
 		return s.again(c, err, func(c echo.Context) error { return s.showLogin(c, form.Get("name"), next) })
 	}

@@ -21,7 +21,8 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	problems *prometheus.CounterVec
-	replays  prometheus.Counter
+	issues   issueMetrics // on the ERP's side only
+	logins   *prometheus.CounterVec
 }
 
 func newMetrics(pool *pgxpool.Pool, inFlight *atomic.Int64) *metrics {
@@ -37,14 +38,13 @@ func newMetrics(pool *pgxpool.Pool, inFlight *atomic.Int64) *metrics {
 		problems: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "http_problems_total", Help: "Problems told, by type: conflicts of keys, operations in progress, unavailability and the rest.",
 		}, []string{"type"}),
-		replays: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "idempotent_replays_total", Help: "Requests answered with the stored answer of their key.",
-		}),
+		issues: newIssueMetrics(),
+		logins: newLogins(),
 	}
 	for _, k := range kinds() {
 		m.problems.WithLabelValues(string(k.problemType)) // 0 is there from the start, so that a first one is an increase
 	}
-	m.registry.MustRegister(m.requests, m.duration, m.problems, m.replays,
+	m.registry.MustRegister(m.requests, m.duration, m.problems, m.logins, newBuildInfo(),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "http_requests_in_flight", Help: "Authenticated requests at work or waiting for a connection.",
 		}, func() float64 { return float64(inFlight.Load()) }),

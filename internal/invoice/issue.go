@@ -161,6 +161,7 @@ func (s *Service) commit(ctx context.Context, round []*member, hurry bool) error
 	if err != nil {
 		return fmt.Errorf("issue %d invoices: %w", len(round), err)
 	}
+	s.committed(len(round))
 	for _, m := range round {
 		answer := &Answer{InvoiceID: m.id, Number: m.number.String(), Document: m.document}
 		m.settle(Result{Answer: answer, FirstSeen: times.FirstSeen, Expires: times.Expires})

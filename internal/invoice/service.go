@@ -22,6 +22,9 @@ type Command struct {
 	Caller  string // who asks, for the record of conflicts; never part of the request's identity
 	Key     idempotency.Key
 	Request *erpapi.InvoiceRequest
+	// Trace says which trace the command belongs to (tracectx.Of), whatever transaction it ends up in; the jobs of its
+	// registrations go on with it. Empty where nothing is traced.
+	Trace string
 }
 
 // Result is what became of one Command: either Answer or Err is set.
@@ -48,6 +51,8 @@ type Options struct {
 	Now          func() time.Time // default: time.Now; measures waiting only, never stands in a document
 	// Registrations is where the jobs of registrations go. Without it they are left to the sweep.
 	Registrations RegistrationQueue
+	// Committed is told how many invoices a transaction has issued; it must not block. nil: nobody is told.
+	Committed func(invoices int)
 }
 
 // Service issues and reads invoices. It is safe for concurrent use, by any number of processes on one database.
@@ -57,11 +62,12 @@ type Service struct {
 	retention time.Duration
 	now       func() time.Time
 	queue     RegistrationQueue
+	committed func(invoices int)
 }
 
 // NewService makes a Service on the ERP's database.
 func NewService(pool *pgxpool.Pool, opts Options) *Service {
-	s := &Service{pool: pool, logger: opts.Logger, retention: opts.KeyRetention, now: opts.Now, queue: opts.Registrations}
+	s := &Service{pool: pool, logger: opts.Logger, retention: opts.KeyRetention, now: opts.Now, queue: opts.Registrations, committed: opts.Committed}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
@@ -70,6 +76,9 @@ func NewService(pool *pgxpool.Pool, opts Options) *Service {
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.committed == nil {
+		s.committed = func(int) {}
 	}
 	return s
 }

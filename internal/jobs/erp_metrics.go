@@ -1,26 +1,22 @@
 package jobs
 
 import (
-	"context"
 	"log/slog"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"invoicebridge/internal/erpdb"
 	"invoicebridge/internal/invoice"
 )
 
 // ERPMetrics is a prometheus.Collector for registrations, and the invoice.RegistrationObserver that feeds it.
 type ERPMetrics struct {
-	pool       *pgxpool.Pool
-	log        *slog.Logger
-	attempts   *prometheus.CounterVec
-	flagged    *prometheus.CounterVec
-	refused    *prometheus.CounterVec
-	enqueued   prometheus.Counter
-	oldestOpen *prometheus.Desc
-	oldestJob  *prometheus.Desc
+	attempts *prometheus.CounterVec
+	flagged  *prometheus.CounterVec
+	refused  prometheus.Counter
+	enqueued prometheus.Counter
+	groups   prometheus.Histogram
+	figures  figureGroups
 }
 
 var (
@@ -28,27 +24,35 @@ var (
 	_ invoice.RegistrationObserver = (*ERPMetrics)(nil)
 )
 
-// NewERPMetrics makes ERPMetrics that nobody has registered yet. The ages are read from the database at each scrape.
+// NewERPMetrics makes ERPMetrics that nobody has registered yet. What they show of the database is read when they are
+// collected, and is the same in every process on it; the counters are this process's own.
 func NewERPMetrics(pool *pgxpool.Pool, log *slog.Logger) *ERPMetrics {
-	return &ERPMetrics{
-		pool: pool, log: logger(log),
+	m := &ERPMetrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "erp_registration_attempts_total", Help: "Ended attempts at registering an invoice at a target.",
 		}, []string{"outcome"}),
 		flagged: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "erp_registrations_flagged_total", Help: "Registrations that an operator was told of.",
 		}, []string{"reason"}),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+		refused: prometheus.NewCounter(prometheus.CounterOpts{ // which target: in the log, and on the page of targets
 			Name: "erp_target_not_authorised_total", Help: "Attempts that a target's credential has stopped: it is missing, or not taken.",
-		}, []string{"tenant", "target"}), // as many as are configured
+		}),
 		enqueued: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "erp_sweep_enqueued_total", Help: "Registrations that nobody worked on and that the sweep enqueued again.",
 		}),
-		oldestOpen: prometheus.NewDesc("erp_oldest_open_registration_seconds",
-			"Age of the oldest registration that is not final; 0 if there is none.", nil, nil),
-		oldestJob: prometheus.NewDesc("erp_oldest_running_job_seconds",
-			"How long the oldest running job has been running; 0 if there is none.", nil, nil),
+		groups: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "erp_group_commit_invoices", Help: "Invoices that one transaction issued together.",
+			Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256},
+		}),
+		figures: newERPFigures(pool, logger(log)),
 	}
+	for _, outcome := range invoice.RegistrationOutcomes() { // 0 is there from the start, so that a first one is an increase
+		m.attempts.WithLabelValues(outcome)
+	}
+	for _, reason := range invoice.RegistrationReasons() {
+		m.flagged.WithLabelValues(string(reason))
+	}
+	return m
 }
 
 // RegistrationAttemptEnded implements invoice.RegistrationObserver.
@@ -62,9 +66,10 @@ func (m *ERPMetrics) RegistrationFlagged(reason invoice.RegistrationReason) {
 }
 
 // TargetNotAuthorised implements invoice.RegistrationObserver.
-func (m *ERPMetrics) TargetNotAuthorised(tenant, target string) {
-	m.refused.WithLabelValues(tenant, target).Inc()
-}
+func (m *ERPMetrics) TargetNotAuthorised(_, _ string) { m.refused.Inc() }
+
+// Committed is told how many invoices a transaction has issued.
+func (m *ERPMetrics) Committed(invoices int) { m.groups.Observe(float64(invoices)) }
 
 func (m *ERPMetrics) swept(n int) { m.enqueued.Add(float64(n)) }
 
@@ -74,23 +79,16 @@ func (m *ERPMetrics) Describe(descs chan<- *prometheus.Desc) {
 	m.flagged.Describe(descs)
 	m.refused.Describe(descs)
 	m.enqueued.Describe(descs)
-	descs <- m.oldestOpen
-	descs <- m.oldestJob
+	m.groups.Describe(descs)
+	m.figures.describe(descs)
 }
 
-// Collect implements prometheus.Collector. If the database does not answer, the ages are missing from the scrape.
+// Collect implements prometheus.Collector. If the database does not answer, its figures are the last ones.
 func (m *ERPMetrics) Collect(metrics chan<- prometheus.Metric) {
 	m.attempts.Collect(metrics)
 	m.flagged.Collect(metrics)
 	m.refused.Collect(metrics)
 	m.enqueued.Collect(metrics)
-	ctx, cancel := context.WithTimeout(context.Background(), agesTimeLimit)
-	defer cancel()
-	ages, err := erpdb.New(m.pool).RegistrationAges(ctx)
-	if err != nil {
-		m.log.WarnContext(ctx, "ages for the metrics could not be read", "error", err)
-		return
-	}
-	metrics <- prometheus.MustNewConstMetric(m.oldestOpen, prometheus.GaugeValue, ages.OldestOpenSeconds)
-	metrics <- prometheus.MustNewConstMetric(m.oldestJob, prometheus.GaugeValue, ages.OldestRunningJobSeconds)
+	m.groups.Collect(metrics)
+	m.figures.collect(metrics)
 }

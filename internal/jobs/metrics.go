@@ -1,29 +1,21 @@
 package jobs
 
 import (
-	"context"
 	"log/slog"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"invoicebridge/internal/crm"
-	"invoicebridge/internal/crmdb"
 )
-
-// agesTimeLimit bounds the query behind one scrape.
-const agesTimeLimit = 2 * time.Second
 
 // Metrics is a prometheus.Collector for the delivery, and the crm.DeliveryObserver that feeds it.
 type Metrics struct {
-	pool       *pgxpool.Pool
-	log        *slog.Logger
-	attempts   *prometheus.CounterVec
-	flagged    *prometheus.CounterVec
-	enqueued   prometheus.Counter
-	oldestOpen *prometheus.Desc
-	oldestJob  *prometheus.Desc
+	attempts  *prometheus.CounterVec
+	flagged   *prometheus.CounterVec
+	submitted *prometheus.CounterVec
+	enqueued  prometheus.Counter
+	figures   figureGroups
 }
 
 var (
@@ -31,10 +23,10 @@ var (
 	_ crm.DeliveryObserver = (*Metrics)(nil)
 )
 
-// NewMetrics makes Metrics that nobody has registered yet. The ages are read from the database at each scrape.
+// NewMetrics makes Metrics that nobody has registered yet. What they show of the database is read when they are collected,
+// and is the same in every process on it; the counters are this process's own.
 func NewMetrics(pool *pgxpool.Pool, log *slog.Logger) *Metrics {
-	return &Metrics{
-		pool: pool, log: logger(log),
+	m := &Metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "crm_delivery_attempts_total", Help: "Ended attempts at delivering an operation.",
 		}, []string{"outcome"}),
@@ -44,11 +36,23 @@ func NewMetrics(pool *pgxpool.Pool, log *slog.Logger) *Metrics {
 		enqueued: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "crm_sweep_enqueued_total", Help: "Operations whose job was lost and that the sweep enqueued again.",
 		}),
-		oldestOpen: prometheus.NewDesc("crm_oldest_open_operation_seconds",
-			"Age of the oldest operation that is neither final nor with an operator; 0 if there is none.", nil, nil),
-		oldestJob: prometheus.NewDesc("crm_oldest_running_job_seconds",
-			"How long the oldest running job has been running; 0 if there is none.", nil, nil),
+		submitted: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "crm_submitted_orders_total", Help: "Orders that were submitted, by the way they came in and what they led to.",
+		}, []string{"channel", "outcome"}),
+		figures: newCRMFigures(pool, logger(log)),
 	}
+	for _, outcome := range crm.AttemptOutcomes() { // 0 is there from the start, so that a first one is an increase
+		m.attempts.WithLabelValues(string(outcome))
+	}
+	for _, reason := range crm.Reasons() {
+		m.flagged.WithLabelValues(string(reason))
+	}
+	for _, channel := range crm.Channels() {
+		for _, outcome := range crm.Outcomes() {
+			m.submitted.WithLabelValues(string(channel), string(outcome))
+		}
+	}
+	return m
 }
 
 // AttemptEnded implements crm.DeliveryObserver.
@@ -61,29 +65,29 @@ func (m *Metrics) OperationFlagged(reason crm.Reason) {
 	m.flagged.WithLabelValues(string(reason)).Inc()
 }
 
+// OrderSubmitted is told what a submitted order led to; nothing is counted of those that others took with them.
+func (m *Metrics) OrderSubmitted(channel crm.Channel, outcome crm.Outcome) {
+	if outcome != crm.OutcomeNone {
+		m.submitted.WithLabelValues(string(channel), string(outcome)).Inc()
+	}
+}
+
 func (m *Metrics) swept(n int) { m.enqueued.Add(float64(n)) }
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(descs chan<- *prometheus.Desc) {
 	m.attempts.Describe(descs)
 	m.flagged.Describe(descs)
+	m.submitted.Describe(descs)
 	m.enqueued.Describe(descs)
-	descs <- m.oldestOpen
-	descs <- m.oldestJob
+	m.figures.describe(descs)
 }
 
-// Collect implements prometheus.Collector. If the database does not answer, the ages are missing from the scrape.
+// Collect implements prometheus.Collector. If the database does not answer, its figures are the last ones.
 func (m *Metrics) Collect(metrics chan<- prometheus.Metric) {
 	m.attempts.Collect(metrics)
 	m.flagged.Collect(metrics)
+	m.submitted.Collect(metrics)
 	m.enqueued.Collect(metrics)
-	ctx, cancel := context.WithTimeout(context.Background(), agesTimeLimit)
-	defer cancel()
-	ages, err := crmdb.New(m.pool).DeliveryAges(ctx)
-	if err != nil {
-		m.log.WarnContext(ctx, "ages for the metrics could not be read", "error", err)
-		return
-	}
-	metrics <- prometheus.MustNewConstMetric(m.oldestOpen, prometheus.GaugeValue, ages.OldestOpenSeconds)
-	metrics <- prometheus.MustNewConstMetric(m.oldestJob, prometheus.GaugeValue, ages.OldestRunningJobSeconds)
+	m.figures.collect(metrics)
 }

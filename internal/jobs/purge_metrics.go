@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
@@ -12,11 +11,9 @@ import (
 
 // PurgeMetrics is a prometheus.Collector for the purge, and the retention.Observer that feeds it.
 type PurgeMetrics struct {
-	log     *slog.Logger
-	source  *retention.Purger
 	purged  *prometheus.CounterVec
 	refused *prometheus.CounterVec
-	overdue *prometheus.Desc
+	overdue *figureGroup
 }
 
 var (
@@ -25,18 +22,16 @@ var (
 )
 
 // NewPurgeMetrics makes PurgeMetrics of one side, "crm" or "erp", that nobody has registered yet. How far the purge is
-// behind is read at each scrape, from the database that these steps work on.
+// behind is read when they are collected, from the database that these steps work on.
 func NewPurgeMetrics(side string, steps []retention.Step, log *slog.Logger) *PurgeMetrics {
 	m := &PurgeMetrics{
-		log: logger(log), source: retention.NewPurger(steps, retention.Options{}),
 		purged: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: side + "_purged_rows_total", Help: "Rows that were kept long enough, and removed or minimised.",
 		}, []string{"table"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: side + "_purge_refused_rows_total", Help: "Rows that the database would not let the purge remove; counted in each run.",
 		}, []string{"table"}),
-		overdue: prometheus.NewDesc(side+"_purge_overdue_seconds",
-			"How long the time of the oldest row that may go has come; 0 if there is none.", []string{"table"}, nil),
+		overdue: newOverdueFigures(side, steps, logger(log)),
 	}
 	for _, step := range steps { // present from the start, so that an alarm on them has something to look at
 		m.purged.WithLabelValues(step.Table())
@@ -57,23 +52,24 @@ func (m *PurgeMetrics) RowRefused(table string) { m.refused.WithLabelValues(tabl
 func (m *PurgeMetrics) Describe(descs chan<- *prometheus.Desc) {
 	m.purged.Describe(descs)
 	m.refused.Describe(descs)
-	descs <- m.overdue
+	m.overdue.Describe(descs)
 }
 
-// Collect implements prometheus.Collector. If the database does not answer, the ages are missing from the scrape.
+// Collect implements prometheus.Collector. If the database does not answer, the ages are the last ones.
 func (m *PurgeMetrics) Collect(metrics chan<- prometheus.Metric) {
 	m.purged.Collect(metrics)
 	m.refused.Collect(metrics)
-	ctx, cancel := context.WithTimeout(context.Background(), agesTimeLimit)
-	defer cancel()
-	all, err := m.source.Overdue(ctx)
-	if err != nil {
-		m.log.WarnContext(ctx, "how far the purge is behind could not be read", "error", err)
-		return
+	m.overdue.Collect(metrics)
+}
+
+func newOverdueFigures(side string, steps []retention.Step, log *slog.Logger) *figureGroup {
+	overdue := prometheus.NewDesc(side+"_purge_overdue_seconds", "How long the time of the oldest row that may go has come; 0 if there is none.", []string{"table"}, nil)
+	tell := func(all []retention.Overdue, metrics chan<- prometheus.Metric) {
+		for _, o := range all {
+			gauge(metrics, overdue, o.By.Seconds(), o.Table)
+		}
 	}
-	for _, o := range all {
-		metrics <- prometheus.MustNewConstMetric(m.overdue, prometheus.GaugeValue, o.By.Seconds(), o.Table)
-	}
+	return newFigureGroup(side, "retention", openFiguresEvery, 0, log, retention.NewPurger(steps, retention.Options{}).Overdue, tell, overdue)
 }
 
 // KeyRetentionMetrics are the CRM side's gauges of how long the ERP keeps keys, against how long they may be needed.

@@ -18,45 +18,23 @@ type ReconcileStanding struct {
 }
 
 // ReconcileMetrics is a prometheus.Collector for reconciliation.
-type ReconcileMetrics struct {
-	read func(ctx context.Context) (ReconcileStanding, error)
-	log  *slog.Logger
-	open *prometheus.Desc
-	age  *prometheus.Desc
-}
+type ReconcileMetrics struct{ *figureGroup }
 
 var _ prometheus.Collector = (*ReconcileMetrics)(nil)
 
-// NewReconcileMetrics makes ReconcileMetrics of one side, "crm" or "erp", that nobody has registered yet. They are read at
-// each scrape.
+// NewReconcileMetrics makes ReconcileMetrics of one side, "crm" or "erp", that nobody has registered yet. They are read when
+// they are collected, and are the same in every process on one database.
 func NewReconcileMetrics(side string, read func(ctx context.Context) (ReconcileStanding, error), log *slog.Logger) *ReconcileMetrics {
-	return &ReconcileMetrics{
-		read: read, log: logger(log),
-		open: prometheus.NewDesc(side+"_open_divergences", "Differences between two sides' books that nobody has put right.", []string{"kind"}, nil),
-		age: prometheus.NewDesc(side+"_reconciliation_age_seconds",
-			"How long ago reconciliation last came to its end, for the tenant where that is longest.", nil, nil),
+	open := prometheus.NewDesc(side+"_open_divergences", "Differences between two sides' books that nobody has put right or accepted.", []string{"kind"}, nil)
+	age := prometheus.NewDesc(side+"_reconciliation_age_seconds",
+		"How long ago reconciliation last came to its end, for the tenant where that is longest; not there before the first end.", nil, nil)
+	tell := func(standing ReconcileStanding, metrics chan<- prometheus.Metric) {
+		for kind, n := range standing.Open {
+			gauge(metrics, open, float64(n), kind)
+		}
+		if standing.Ran {
+			gauge(metrics, age, standing.Age.Seconds())
+		}
 	}
-}
-
-// Describe implements prometheus.Collector.
-func (m *ReconcileMetrics) Describe(descs chan<- *prometheus.Desc) {
-	descs <- m.open
-	descs <- m.age
-}
-
-// Collect implements prometheus.Collector. If the database does not answer, the figures are missing from the scrape.
-func (m *ReconcileMetrics) Collect(metrics chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), agesTimeLimit)
-	defer cancel()
-	standing, err := m.read(ctx)
-	if err != nil {
-		m.log.WarnContext(ctx, "how reconciliation stands could not be read", "error", err)
-		return
-	}
-	for kind, n := range standing.Open {
-		metrics <- prometheus.MustNewConstMetric(m.open, prometheus.GaugeValue, float64(n), kind)
-	}
-	if standing.Ran {
-		metrics <- prometheus.MustNewConstMetric(m.age, prometheus.GaugeValue, standing.Age.Seconds())
-	}
+	return &ReconcileMetrics{newFigureGroup(side, "reconciliation", dearFiguresEvery, 0, logger(log), read, tell, open, age)}
 }
