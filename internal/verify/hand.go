@@ -32,10 +32,10 @@ func (r *own) byHand(ctx context.Context, f *findings, contract check) error {
 	if err := i.importAgain(ctx, names("hand", orders)); err != nil {
 		return err
 	}
-	if _, err := i.programs.command(ctx, "crm-worker", i.crmEnv(i.toERP), "reconcile", "--tenant", tenant); err != nil {
+	if _, err := i.programs.Command(ctx, "crm-worker", i.crmEnv(i.toERP), "reconcile", "--tenant", tenant); err != nil {
 		return err
 	}
-	if _, err := i.programs.command(ctx, "erp-api", i.erpEnv(), "reconcile", "--tenant", tenant); err != nil {
+	if _, err := i.programs.Command(ctx, "erp-api", i.erpEnv(), "reconcile", "--tenant", tenant); err != nil {
 		return err
 	}
 	if n, err := number(ctx, i.crm, `SELECT count(*) FROM operations WHERE order_id LIKE 'V-hand-%'`); err != nil {
@@ -53,7 +53,7 @@ func (r *own) replayAll(ctx context.Context, f *findings) error {
 	if err != nil {
 		return err
 	}
-	console := newEndpoint(i.workers[0].url, i.crmAdmin)
+	console := newEndpoint(i.workers[0].URL(), i.crmAdmin)
 	for n, key := range keys {
 		got := console.do(ctx, http.MethodPost, "/admin/v1/operations/"+url.PathEscape(key)+"/replay", "", `{"reason":"verification"}`)
 		if got.status != http.StatusConflict || got.problem() != "wrong-state" || !strings.Contains(got.body, "succeeded") {
@@ -62,7 +62,7 @@ func (r *own) replayAll(ctx context.Context, f *findings) error {
 		if n > 0 {
 			continue // a command takes a while to start
 		}
-		_, err := i.programs.command(ctx, "crm-worker", i.crmEnv(i.toERP), "operations", "replay", "--tenant", tenant, "--reason", "verification", key)
+		_, err := i.programs.Command(ctx, "crm-worker", i.crmEnv(i.toERP), "operations", "replay", "--tenant", tenant, "--reason", "verification", key)
 		if err == nil || !strings.Contains(err.Error(), "succeeded") {
 			f.deviate("the command that replays what has succeeded says: %v", err)
 		}
@@ -93,6 +93,6 @@ func (i *installation) importAgain(ctx context.Context, orders []string) error {
 	if err := file.Close(); err != nil {
 		return err
 	}
-	_, err = i.programs.command(ctx, "crm-worker", i.crmEnv(i.toERP), "import", "--tenant", tenant, filepath.Clean(file.Name()))
+	_, err = i.programs.Command(ctx, "crm-worker", i.crmEnv(i.toERP), "import", "--tenant", tenant, filepath.Clean(file.Name()))
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"invoicebridge/internal/fleet"
 	"invoicebridge/internal/postgres"
 	"invoicebridge/internal/wire"
 )
@@ -41,23 +42,23 @@ func startServer(ctx context.Context, log *slog.Logger) (*server, error) {
 
 // installation is a pair of databases with the built programs on them: replicas of each service, and a target.
 type installation struct {
-	programs       programs
+	programs       fleet.Programs
 	erpDSN, crmDSN string
 	erp, crm       *pgxpool.Pool // for counting, and for letting time pass
 
 	erpToken, crmToken string // role writer
 	erpAdmin, crmAdmin string // role admin
 
-	target    *process
-	erps      []*process
-	workers   []*process
+	target    *fleet.Process
+	erps      []*fleet.Process
+	workers   []*fleet.Process
 	toERP     *wire.Proxy // what the workers know of the ERP
-	processes []*process
+	processes []*fleet.Process
 	wires     []*wire.Proxy
 }
 
 // newInstallation makes the databases, the tenant and its tokens. Nothing serves yet, except the target.
-func newInstallation(ctx context.Context, p programs, s *server, name string) (i *installation, err error) {
+func newInstallation(ctx context.Context, p fleet.Programs, s *server, name string) (i *installation, err error) {
 	i = &installation{programs: p}
 	defer func() {
 		if err != nil {
@@ -89,7 +90,7 @@ func newInstallation(ctx context.Context, p programs, s *server, name string) (i
 			return nil, err
 		}
 	}
-	i.target, err = i.serve(ctx, "targetsim", []string{"TARGETSIM_TOKEN=" + targetToken})
+	i.target, err = i.serve(ctx, fleet.TargetSim, []string{"TARGETSIM_TOKEN=" + targetToken})
 	if err != nil {
 		return nil, err
 	}
@@ -98,15 +99,15 @@ func newInstallation(ctx context.Context, p programs, s *server, name string) (i
 
 func (i *installation) administer(ctx context.Context, program, database string, writer, admin *string) error {
 	env := []string{database}
-	if _, err := i.programs.command(ctx, program, env, "migrate", "up"); err != nil {
+	if _, err := i.programs.Command(ctx, program, env, "migrate", "up"); err != nil {
 		return err
 	}
-	if _, err := i.programs.command(ctx, program, env, "tenant", "create", tenant, "--name", "Verification"); err != nil {
+	if _, err := i.programs.Command(ctx, program, env, "tenant", "create", tenant, "--name", "Verification"); err != nil {
 		return err
 	}
 	for role, token := range map[string]*string{"writer": writer, "admin": admin} {
 		var err error
-		*token, err = i.programs.command(ctx, program, env, "token", "create", "--tenant", tenant, "--role", role, "--label", "verify")
+		*token, err = i.programs.Command(ctx, program, env, "token", "create", "--tenant", tenant, "--role", role, "--label", "verify")
 		if err != nil {
 			return err
 		}
@@ -120,18 +121,14 @@ func (i *installation) erpEnv() []string {
 
 // addLedger makes every invoice from now on one that has to be registered at an accounting system that knows no keys.
 func (i *installation) addLedger(ctx context.Context) error {
-	_, err := i.programs.command(ctx, "erp-api", i.erpEnv(), "target", "set", "--tenant", tenant, "--kind", "ledger",
-		"--url", i.target.url+"/ledger", "--credential", "env:TARGET_TOKEN", "--locatable", "--absent-after", "1h")
+	_, err := i.programs.Command(ctx, "erp-api", i.erpEnv(), "target", "set", "--tenant", tenant, "--kind", "ledger",
+		"--url", i.target.URL()+"/ledger", "--credential", "env:TARGET_TOKEN", "--locatable", "--absent-after", "1h")
 	return err
 }
 
 // serve starts one program of the installation.
-func (i *installation) serve(ctx context.Context, name string, env []string) (*process, error) {
-	args, listens := []string{"serve"}, serviceListens
-	if name == "targetsim" {
-		args, listens = []string{"--listen", "127.0.0.1:0"}, targetListens
-	}
-	s, err := i.programs.serve(ctx, name, listens, env, args...)
+func (i *installation) serve(ctx context.Context, name string, env []string) (*fleet.Process, error) {
+	s, err := i.programs.Serve(ctx, name, "127.0.0.1:0", env)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +139,7 @@ func (i *installation) serve(ctx context.Context, name string, env []string) (*p
 // serveERPs starts the replicas of the ERP.
 func (i *installation) serveERPs(ctx context.Context) error {
 	for range replicas {
-		s, err := i.serve(ctx, "erp-api", append(i.erpEnv(), "ERP_LISTEN=127.0.0.1:0", "ERP_TARGET_TIMEOUT=1s", "ERP_REGISTER_SWEEP_INTERVAL=1s"))
+		s, err := i.serve(ctx, fleet.ERP, append(i.erpEnv(), "ERP_TARGET_TIMEOUT=1s", "ERP_REGISTER_SWEEP_INTERVAL=1s"))
 		if err != nil {
 			return err
 		}
@@ -165,7 +162,7 @@ func (i *installation) serveWorkers(ctx context.Context, plan func(int) wire.Fau
 }
 
 func (i *installation) serveWorker(ctx context.Context, toERP *wire.Proxy) error {
-	s, err := i.serve(ctx, "crm-worker", append(i.crmEnv(toERP), "CRM_LISTEN=127.0.0.1:0", "CRM_SWEEP_INTERVAL=1s"))
+	s, err := i.serve(ctx, fleet.CRM, append(i.crmEnv(toERP), "CRM_SWEEP_INTERVAL=1s"))
 	if err != nil {
 		return err
 	}
@@ -181,10 +178,10 @@ func (i *installation) crmEnv(toERP *wire.Proxy) []string {
 }
 
 // wire starts a proxy in front of processes.
-func (i *installation) wire(ctx context.Context, plan func(int) wire.Fault, behind ...*process) (*wire.Proxy, error) {
+func (i *installation) wire(ctx context.Context, plan func(int) wire.Fault, behind ...*fleet.Process) (*wire.Proxy, error) {
 	upstreams := make([]string, len(behind))
 	for n, s := range behind {
-		upstreams[n] = strings.TrimPrefix(s.url, "http://")
+		upstreams[n] = s.Address
 	}
 	p, err := wire.Start(ctx, wire.Config{Upstreams: upstreams, Plan: plan})
 	if err != nil {
@@ -200,7 +197,7 @@ func (i *installation) close() {
 		p.Close()
 	}
 	for n := len(i.processes) - 1; n >= 0; n-- {
-		i.processes[n].stop()
+		i.processes[n].Stop()
 	}
 	for _, pool := range []*pgxpool.Pool{i.erp, i.crm} {
 		if pool != nil {
@@ -215,7 +212,7 @@ func (i *installation) submit(ctx context.Context, n int, orders ...string) erro
 	for k, order := range orders {
 		bodies[k] = invoice{order: order, price: "10.00"}.body()
 	}
-	got := newEndpoint(i.workers[n%len(i.workers)].url, i.crmToken).do(ctx, http.MethodPost, "/v1/orders", "", "["+strings.Join(bodies, ",")+"]")
+	got := newEndpoint(i.workers[n%len(i.workers)].URL(), i.crmToken).do(ctx, http.MethodPost, "/v1/orders", "", "["+strings.Join(bodies, ",")+"]")
 	if got.err != nil || got.status/100 != 2 {
 		return fmt.Errorf("the orders were not taken: %s", got)
 	}
@@ -327,7 +324,7 @@ func (i *installation) compare(ctx context.Context, f *findings, check string) e
 
 // effects asks the target how many entries it has for each invoice.
 func (i *installation) effects(ctx context.Context) (perInvoice map[string]int, err error) {
-	got := newEndpoint(i.target.url, targetToken).do(ctx, http.MethodGet, "/sim/effects", "", "")
+	got := newEndpoint(i.target.URL(), targetToken).do(ctx, http.MethodGet, "/sim/effects", "", "")
 	var summary struct {
 		Items []struct {
 			ExternalReference string `json:"external_reference"`
@@ -353,7 +350,7 @@ func (i *installation) script(ctx context.Context, faults ...string) error {
 	if err != nil {
 		return err
 	}
-	got := newEndpoint(i.target.url, targetToken).do(ctx, http.MethodPost, "/sim/script", "", string(body))
+	got := newEndpoint(i.target.URL(), targetToken).do(ctx, http.MethodPost, "/sim/script", "", string(body))
 	if got.err != nil || got.status/100 != 2 {
 		return errors.Join(fmt.Errorf("the target does not take its script: %s", got))
 	}

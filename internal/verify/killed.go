@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"invoicebridge/internal/fleet"
 	"invoicebridge/internal/wire"
 )
 
@@ -13,7 +14,7 @@ const killedOrders = 8
 // consumerKilled kills both consumers at the moment when what they asked for has been done and they do not know it yet:
 // the worker that delivers, after the ERP's commit; the ERP that registers, after the target's entry. Others take over
 // once the leases of the dead have ended, by the clock.
-func consumerKilled(ctx context.Context, f *findings, p programs, s *server) error {
+func consumerKilled(ctx context.Context, f *findings, p fleet.Programs, s *server) error {
 	f.done("%d deliveries and %d registrations done, their consumers killed before they knew; others took over", killedOrders, killedOrders)
 	i, err := newInstallation(ctx, p, s, "killed")
 	if err != nil {
@@ -36,8 +37,8 @@ func consumerKilled(ctx context.Context, f *findings, p programs, s *server) err
 	if err := i.doneUnknown(ctx); err != nil {
 		return err
 	}
-	erp.kill()
-	worker.kill()
+	erp.Kill()
+	worker.Kill()
 	if n, err := number(ctx, i.crm, `SELECT count(*) FROM operations WHERE status = 'processing'`); err != nil {
 		return err
 	} else if n != killedOrders {
@@ -63,8 +64,8 @@ func consumerKilled(ctx context.Context, f *findings, p programs, s *server) err
 }
 
 // serveDoomed starts one process of each service. The worker gets no answer to what it sends.
-func (i *installation) serveDoomed(ctx context.Context) (erp, worker *process, err error) {
-	erp, err = i.serve(ctx, "erp-api", append(i.erpEnv(), "ERP_LISTEN=127.0.0.1:0", "ERP_TARGET_TIMEOUT=10s",
+func (i *installation) serveDoomed(ctx context.Context) (erp, worker *fleet.Process, err error) {
+	erp, err = i.serve(ctx, fleet.ERP, append(i.erpEnv(), "ERP_TARGET_TIMEOUT=10s",
 		"ERP_REGISTER_WORKERS="+fmt.Sprint(killedOrders)))
 	if err != nil {
 		return nil, nil, err
@@ -73,12 +74,12 @@ func (i *installation) serveDoomed(ctx context.Context) (erp, worker *process, e
 	if err != nil {
 		return nil, nil, err
 	}
-	i.erps = []*process{erp}
-	worker, err = i.serve(ctx, "crm-worker", append(i.crmEnv(held), "CRM_LISTEN=127.0.0.1:0", "ATTEMPT_TIMEOUT=10s"))
+	i.erps = []*fleet.Process{erp}
+	worker, err = i.serve(ctx, fleet.CRM, append(i.crmEnv(held), "ATTEMPT_TIMEOUT=10s"))
 	if err != nil {
 		return nil, nil, err
 	}
-	i.workers = []*process{worker}
+	i.workers = []*fleet.Process{worker}
 	return erp, worker, nil
 }
 

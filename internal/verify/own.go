@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"invoicebridge/internal/fleet"
 	"invoicebridge/internal/wire"
 )
 
@@ -29,8 +30,8 @@ type own struct {
 
 // Run makes all checks. An error means that they could not be made.
 func (o Own) Run(ctx context.Context) (_ []Row, err error) {
-	p := programs{o.Programs}
-	if err := p.check(); err != nil {
+	p := fleet.Programs{Dir: o.Programs}
+	if err := p.Check(); err != nil {
 		return nil, err
 	}
 	s, err := startServer(ctx, o.Log)
@@ -47,7 +48,7 @@ func (o Own) Run(ctx context.Context) (_ []Row, err error) {
 	return rows, ctx.Err()
 }
 
-func (o Own) start(ctx context.Context, p programs, s *server) (*own, error) {
+func (o Own) start(ctx context.Context, p fleet.Programs, s *server) (*own, error) {
 	if o.Progress != nil {
 		o.Progress("(starting PostgreSQL and the programs)")
 	}
@@ -79,7 +80,7 @@ func (r *own) serve(ctx context.Context) error {
 	}
 	r.contract = contract{run: runName(), seen: seen{limit: 10 * time.Second, interval: pollInterval}}
 	for _, s := range r.main.erps {
-		r.contract.replicas = append(r.contract.replicas, newEndpoint(s.url, r.main.erpToken))
+		r.contract.replicas = append(r.contract.replicas, newEndpoint(s.URL(), r.main.erpToken))
 	}
 	atAnswer := func(int) wire.Fault { return wire.Fault{Action: wire.Cut, Direction: wire.ToClient} }
 	for n, s := range r.main.erps {
@@ -247,7 +248,7 @@ func (i *installation) letTimePass(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("let time pass: %w", err)
 	}
-	if _, err := i.programs.command(ctx, "erp-api", i.erpEnv(), "purge", "--reason", "verification"); err != nil {
+	if _, err := i.programs.Command(ctx, "erp-api", i.erpEnv(), "purge", "--reason", "verification"); err != nil {
 		return err
 	}
 	if n, err := number(ctx, i.erp, `SELECT count(*) FROM idempotency_records WHERE expires_at < now()`); err != nil || n > 0 {

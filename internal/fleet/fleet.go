@@ -1,4 +1,6 @@
-package verify
+// Package fleet runs the built programs as processes, to be stopped, killed, frozen and started again by whoever tries
+// what becomes of the work then.
+package fleet
 
 import (
 	"bufio"
@@ -18,23 +20,30 @@ import (
 	"time"
 )
 
+// The programs.
+const (
+	ERP       = "erp-api"
+	CRM       = "crm-worker"
+	TargetSim = "targetsim"
+)
+
 // startLimit bounds every wait for a program to start or to stop.
 const startLimit = 60 * time.Second
 
-// programs are the built binaries.
-type programs struct{ dir string }
+// Programs are the built binaries in a folder.
+type Programs struct{ Dir string }
 
-// check says which of the programs are missing.
-func (p programs) check() error {
-	for _, name := range []string{"erp-api", "crm-worker", "targetsim"} {
-		if _, err := os.Stat(filepath.Join(p.dir, name)); err != nil {
-			return fmt.Errorf("the program %s is not in %s: run make build first", name, p.dir)
+// Check says which of the programs are missing.
+func (p Programs) Check() error {
+	for _, name := range []string{ERP, CRM, TargetSim} {
+		if _, err := os.Stat(filepath.Join(p.Dir, name)); err != nil {
+			return fmt.Errorf("the program %s is not in %s: run make build first", name, p.Dir)
 		}
 	}
 	return nil
 }
 
-// clean is this process's environment without the services' own settings: what is checked must not depend on them.
+// clean is this process's environment without the services' own settings: what is tried must not depend on them.
 func clean() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		for _, prefix := range []string{"ERP_", "CRM_", "OTEL_", "LOG_", "ATTEMPT_", "SHUTDOWN_", "TARGETSIM_"} {
@@ -46,12 +55,12 @@ func clean() []string {
 	})
 }
 
-// command runs a program to its end and gives what it wrote to standard output. A program that ends with another status
+// Command runs a program to its end and gives what it wrote to standard output. A program that ends with another status
 // than 0 is an error that has what it said.
-func (p programs) command(ctx context.Context, name string, env []string, args ...string) (string, error) {
+func (p Programs) Command(ctx context.Context, name string, env []string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(p.dir, name), args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(p.Dir, name), args...)
 	cmd.Env = append(clean(), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -61,23 +70,39 @@ func (p programs) command(ctx context.Context, name string, env []string, args .
 	return strings.TrimSpace(stdout.String()), nil
 }
 
-// process is a program that serves.
-type process struct {
-	name, url string
-	cmd       *exec.Cmd
-	ended     chan struct{}
-	log       *tail
+// Process is a program that serves.
+type Process struct {
+	Name string
+	// Address is where it listens, as host:port.
+	Address string
+
+	cmd   *exec.Cmd
+	ended chan struct{}
+	log   *tail
 }
+
+// URL is the process's address for HTTP.
+func (s *Process) URL() string { return "http://" + s.Address }
 
 var (
 	serviceListens = regexp.MustCompile(`"msg":"listening".*"address":"([^"]+)"`)
 	targetListens  = regexp.MustCompile(`^targetsim listens on http://(\S+)$`)
 )
 
-// serve starts a program and returns once it listens. Its end is the caller's: kill or stop.
-func (p programs) serve(ctx context.Context, name string, listens *regexp.Regexp, env []string, args ...string) (*process, error) {
-	s := &process{name: name, ended: make(chan struct{}), log: &tail{}}
-	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(p.dir, name), args...)
+// Serve starts a program and returns once it listens. Its end is the caller's: Kill or Stop. env has what it is told, with
+// the address to listen on; that of the simulator of targets is listen.
+func (p Programs) Serve(ctx context.Context, name, listen string, env []string) (*Process, error) {
+	args, listens := []string{"serve"}, serviceListens
+	switch name {
+	case TargetSim:
+		args, listens = []string{"--listen", listen}, targetListens
+	case ERP:
+		env = append([]string{"ERP_LISTEN=" + listen}, env...)
+	case CRM:
+		env = append([]string{"CRM_LISTEN=" + listen}, env...)
+	}
+	s := &Process{Name: name, ended: make(chan struct{}), log: &tail{}}
+	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(p.Dir, name), args...)
 	s.cmd.Env = append(append(clean(), "LOG_FORMAT=json"), env...)
 	reader, writer := io.Pipe()
 	s.cmd.Stdout, s.cmd.Stderr = writer, writer
@@ -95,32 +120,41 @@ func (p programs) serve(ctx context.Context, name string, listens *regexp.Regexp
 	defer limit.Stop()
 	select {
 	case address := <-listening:
-		s.url = "http://" + address
+		s.Address = address
 		return s, nil
 	case <-s.ended:
 		return nil, fmt.Errorf("%s ended at its start: %s", name, s.log)
 	case <-limit.C:
 	case <-ctx.Done():
 	}
-	s.kill()
+	s.Kill()
 	return nil, errors.Join(fmt.Errorf("%s does not listen: %s", name, s.log), ctx.Err())
 }
 
-// kill is kill -9, and waits for the death. One that is dead stays so.
-func (s *process) kill() {
+// Kill is kill -9, and waits for the death. One that is dead stays so.
+func (s *Process) Kill() {
 	_ = s.cmd.Process.Kill()
 	<-s.ended
 }
 
-// stop is SIGTERM, and kill -9 if that does not help.
-func (s *process) stop() {
+// Signal sends one. A process that is dead gets none.
+func (s *Process) Signal(signal os.Signal) { _ = s.cmd.Process.Signal(signal) }
+
+// Ended is closed when the process is dead.
+func (s *Process) Ended() <-chan struct{} { return s.ended }
+
+// Log is the end of what the process wrote.
+func (s *Process) Log() string { return s.log.String() }
+
+// Stop is SIGTERM, and kill -9 if that does not help.
+func (s *Process) Stop() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	limit := time.NewTimer(startLimit)
 	defer limit.Stop()
 	select {
 	case <-s.ended:
 	case <-limit.C:
-		s.kill()
+		s.Kill()
 	}
 }
 
