@@ -53,7 +53,7 @@
 //     Cells of figures: class num. A table around that must stay a table (an invoice's lines): div.scroll alone.
 //   - data-live="name" on any element: console.js fetches the page again every few seconds and swaps that element, unless
 //     the tab is hidden, something in it has the focus or a form in it was touched. The name is unique on its page.
-//   - <button data-once>: can be pressed once per page. Forms of "action" have it already.
+//   - <button data-submit-once>: can be pressed once per page. Forms of "action" have it already.
 //   - ul.tiles, dl.facts, div.columns (two columns on a wide screen), section.panel (a box), p.note, p.lead, code,
 //     pre (give it tabindex="0"), div.toolbar (things in one row), .soft (less important), .no-print, .print-only.
 //   - No style attribute, no script but the static files: the content security policy refuses both.

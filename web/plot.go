@@ -18,6 +18,9 @@ type Plot struct {
 	Width  int
 	Height int
 	Total  int
+	Left   int // where lines begin, and end
+	Right  int
+	Below  int // where the labels stand
 }
 
 // PlotSeries is one kind of thing counted; its bars stand on the ones before.
@@ -48,20 +51,21 @@ type PlotTick struct {
 
 // PlotLabel is the text below a bar; not every bar has one.
 type PlotLabel struct {
-	X    string
-	Text string
+	X     string
+	Text  string
+	Minor bool // left out where there is little room
 }
 
 const (
-	plotWidth, plotHeight = 720, 180
-	plotLeft, plotRight   = 40, 8
-	plotTop, plotBottom   = 10, 24
+	plotWidth, plotHeight = 960, 200
+	plotLeft, plotRight   = 64, 8
+	plotTop, plotBottom   = 16, 32
 	plotLabels            = 8 // at most
 )
 
 // NewPlot lays a plot out. Every bar has one value for each series.
 func NewPlot(id, title, unit string, series []PlotSeries, bars []PlotBar) Plot {
-	p := Plot{ID: id, Title: title, Unit: unit, Series: series, Width: plotWidth, Height: plotHeight}
+	p := Plot{ID: id, Title: title, Unit: unit, Series: series, Width: plotWidth, Height: plotHeight, Left: plotLeft, Right: plotWidth - plotRight, Below: plotHeight - 6}
 	highest := 0
 	for _, bar := range bars {
 		sum := 0
@@ -76,7 +80,7 @@ func NewPlot(id, title, unit string, series []PlotSeries, bars []PlotBar) Plot {
 	inner := float64(plotHeight - plotTop - plotBottom)
 	y := func(value int) float64 { return plotTop + inner*(1-float64(value)/float64(top)) }
 	for value := 0; value <= top; value += step {
-		p.Ticks = append(p.Ticks, PlotTick{Y: px(y(value)), TextY: px(y(value) + 4), Text: strconv.Itoa(value)})
+		p.Ticks = append(p.Ticks, PlotTick{Y: px(y(value)), TextY: px(y(value) + 5), Text: strconv.Itoa(value)})
 	}
 	if len(bars) == 0 {
 		return p
@@ -88,7 +92,7 @@ func NewPlot(id, title, unit string, series []PlotSeries, bars []PlotBar) Plot {
 		bar.Parts = plotParts(bar, series, left+pitch*.12, pitch*.76, y)
 		p.Bars = append(p.Bars, bar)
 		if i%every == 0 {
-			p.Labels = append(p.Labels, PlotLabel{X: px(left + pitch/2), Text: bar.Label})
+			p.Labels = append(p.Labels, PlotLabel{X: px(left + pitch/2), Text: bar.Label, Minor: i/every%2 == 1})
 		}
 	}
 	return p

@@ -13,9 +13,26 @@ import (
 // what stands in an {{else}} below a condition.
 const mixtures = 24
 
+// tryComponents tries the shared templates, whether a page uses them yet or not.
+func tryComponents(common *template.Template) error {
+	for name, of := range map[string]any{
+		"time": Time{}, "money": Money{}, "state": State{}, "facts": []Fact{}, "empty": Empty{}, "tile": Tile{}, "timeline": []Moment{},
+		"compare": Compare{}, "plot": Plot{}, "field": Field{}, "filter": Filter{}, "pager": Pager{}, "action": Action{},
+	} {
+		t, err := common.Clone()
+		if err != nil {
+			return err
+		}
+		if err := try(t.Lookup(name), of); err != nil {
+			return fmt.Errorf("component %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // try executes a template on an empty page of its type, a full one, and mixtures of both. The choices are the same in
 // every run: a template is right or wrong, never sometimes.
-func try(t *template.Template, page Page) error {
+func try(t *template.Template, page any) error {
 	choose := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // made-up pages are no secret
 	for i := range mixtures + 2 {
 		example := reflect.New(reflect.TypeOf(page)).Elem()

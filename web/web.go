@@ -36,6 +36,9 @@ func New() (*Pages, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the layout: %w", err)
 	}
+	if err := tryComponents(common); err != nil {
+		return nil, err
+	}
 	p := &Pages{templates: map[string]*template.Template{}, assets: assets}
 	for _, page := range allPages() {
 		if err := p.add(common, page); err != nil {

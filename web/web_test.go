@@ -143,10 +143,10 @@ func TestPlotStandsOnItsAxisAndHoldsEveryValue(t *testing.T) {
 		t.Errorf("got %+v", p)
 	}
 	// 8 is the highest line; the bar of 7 begins an eighth below the top and ends on the axis.
-	if got := p.Bars[2].Parts[0]; got.Y != "28.2" || got.Height != "127.8" {
+	if got := p.Bars[2].Parts[0]; got.Y != "35.0" || got.Height != "133.0" {
 		t.Errorf("got %+v", got)
 	}
-	if p.Ticks[0].Y != "156.0" || p.Ticks[len(p.Ticks)-1].Y != "10.0" {
+	if p.Ticks[0].Y != "168.0" || p.Ticks[len(p.Ticks)-1].Y != "16.0" {
 		t.Errorf("ticks: %+v", p.Ticks)
 	}
 	if empty := NewPlot("e", "Nothing", "deliveries", nil, nil); empty.Total != 0 || len(empty.Ticks) == 0 {

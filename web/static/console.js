@@ -28,7 +28,7 @@
       return;
     }
     form.dataset.sent = "yes";
-    for (const button of form.querySelectorAll("button[data-once]")) button.setAttribute("aria-disabled", "true");
+    for (const button of form.querySelectorAll("button[data-submit-once]")) button.setAttribute("aria-disabled", "true");
   }
 
   function anew(event) {
