@@ -82,9 +82,9 @@ func (s *server) either(method, path string, needs auth.Permission, h echo.Handl
 
 // mount hands everything under prefix, which ends with /, to another handler. A stranger is led to the log-in page
 // where a browser asks for a page, and gets 401 elsewhere.
-func (s *server) mount(prefix string, needs auth.Permission, h http.Handler) {
+func (s *server) mount(prefix string, needs auth.Permission, h echo.HandlerFunc) {
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		s.register(method, prefix+"*", access{gateMount, needs}, echo.WrapHandler(h),
+		s.register(method, prefix+"*", access{gateMount, needs}, h,
 			s.limitPages, s.limitTime, s.authenticatePerson, s.require(needs))
 	}
 }

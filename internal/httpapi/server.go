@@ -37,6 +37,10 @@ type Deps struct {
 	Ready func(ctx context.Context) error
 	// Pool is what /metrics reports on; nil leaves it out.
 	Pool *pgxpool.Pool
+	// Queue is River UI; nil: its paths lead nowhere.
+	Queue Queue
+	// Audit keeps what people do with the queue.
+	Audit AuditLog
 	// RequestTimeout is the time for one request, the transaction included. 0 is 20 s.
 	RequestTimeout time.Duration
 	// MaxInFlight is how many requests may be at work or wait for a connection at once; those above are told to
@@ -61,6 +65,7 @@ type server struct {
 	decisions map[string]access // by "METHOD /path/:pattern"
 	inFlight  atomic.Int64      // of the API
 	onPages   atomic.Int64
+	loggingIn atomic.Int64
 }
 
 // look is what the two services' pages differ in.
@@ -72,7 +77,8 @@ type look struct {
 
 // nav are the links of all pages: the console's, and those for everybody.
 func (l look) nav() []navLink {
-	return append(slices.Clone(l.console), navLink{Link: web.Link{Href: "/docs", Text: "API reference"}},
+	return append(slices.Clone(l.console), navLink{web.Link{Href: QueuePrefix + "/", Text: "Queue"}, auth.MayQueue},
+		navLink{Link: web.Link{Href: "/docs", Text: "API reference"}},
 		navLink{Link: web.Link{Href: "/problems", Text: "Problems"}})
 }
 
