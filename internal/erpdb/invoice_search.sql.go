@@ -32,8 +32,8 @@ FROM invoices
 WHERE tenant_id = $1
   AND ($2::text IS NULL -- no term
        OR operation_key = $2::text
-       OR tenant_id || '/' || lower(order_id) LIKE $3::text
-       OR tenant_id || '/' || lower(customer_name) LIKE $3::text
+       OR tenant_id || '/' || lower(order_id) LIKE lower($3::text)
+       OR tenant_id || '/' || lower(customer_name) LIKE lower($3::text)
        OR series_prefix = $4::text
           AND ($5::int IS NULL OR series_year = $5::int)
           AND ($6::bigint IS NULL OR series_number = $6::bigint))
@@ -121,8 +121,8 @@ FROM invoices
 WHERE tenant_id = $1
   AND ($2::text IS NULL -- no term
        OR operation_key = $2::text
-       OR tenant_id || '/' || lower(order_id) LIKE $3::text
-       OR tenant_id || '/' || lower(customer_name) LIKE $3::text
+       OR tenant_id || '/' || lower(order_id) LIKE lower($3::text)
+       OR tenant_id || '/' || lower(customer_name) LIKE lower($3::text)
        OR series_prefix = $4::text
           AND ($5::int IS NULL OR series_year = $5::int)
           AND ($6::bigint IS NULL OR series_number = $6::bigint))
@@ -223,8 +223,8 @@ FROM (SELECT currency, role, net, vat, gross
       WHERE tenant_id = $1
         AND ($2::text IS NULL -- no term
              OR operation_key = $2::text
-             OR tenant_id || '/' || lower(order_id) LIKE $3::text
-             OR tenant_id || '/' || lower(customer_name) LIKE $3::text
+             OR tenant_id || '/' || lower(order_id) LIKE lower($3::text)
+             OR tenant_id || '/' || lower(customer_name) LIKE lower($3::text)
              OR series_prefix = $4::text
                 AND ($5::int IS NULL OR series_year = $5::int)
                 AND ($6::bigint IS NULL OR series_number = $6::bigint))

@@ -30,7 +30,10 @@ func (k kind) read(cell string, decimal rune) (string, error) {
 	}
 	switch k {
 	case kindID:
-		return readID(withoutGuard(s))
+		if bare := withoutIDGuard(s); bare != s {
+			return bare, nil // somebody took care to write it as text
+		}
+		return readID(s)
 	case kindCode:
 		return withoutGuard(s), nil
 	case kindInteger:
@@ -112,6 +115,30 @@ func withoutGuard(s string) string {
 		return s[1:]
 	}
 	return s
+}
+
+// withIDGuard also guards what reading would refuse as a spreadsheet's doing: an id that is "1E+05" was that before.
+func withIDGuard(s string) string {
+	if needsIDGuard(s) {
+		return "'" + s
+	}
+	return s
+}
+
+func withoutIDGuard(s string) string {
+	if strings.HasPrefix(s, "'") && needsIDGuard(s) {
+		return s[1:]
+	}
+	return s
+}
+
+func needsIDGuard(s string) bool {
+	bare := strings.TrimLeft(s, "'")
+	if bare == "" {
+		return false
+	}
+	_, err := readID(bare)
+	return err != nil || startsFormula(bare)
 }
 
 // startsFormula says whether s, apostrophes aside, begins as a formula does.

@@ -37,8 +37,15 @@ const (
 	columnCount
 )
 
-// metadataPrefix begins the name of a column that holds one metadata member.
-const metadataPrefix = "metadata."
+const (
+	// metadataPrefix begins the name of a column that holds one metadata member.
+	metadataPrefix = "metadata."
+	// metadataColumn holds all of them, as a JSON object of strings.
+	metadataColumn = "metadata"
+	// invoicePrefix begins the names of columns that tell of the invoice an order was given: what InvoiceWriter adds. They
+	// are known, and no part of an order.
+	invoicePrefix = "invoice."
+)
 
 // kind says how the text of a cell is read.
 type kind int
@@ -102,13 +109,14 @@ var columnSpecs = [columnCount]columnSpec{
 	colExemptionReason: {"exemption_reason", kindText, ofLine, false},
 }
 
-// Columns are the names of all columns that a CSV file may have; "metadata.<key>" stands for any number of them.
+// Columns are the names of all columns that a CSV file may have; "metadata.<key>" stands for any number of them, and
+// "invoice.<member>" for those that are read over.
 func Columns() []string {
-	names := make([]string, 0, columnCount+1)
+	names := make([]string, 0, columnCount+3)
 	for _, spec := range columnSpecs {
 		names = append(names, spec.name)
 	}
-	return append(names, metadataPrefix+"<key>")
+	return append(names, metadataPrefix+"<key>", metadataColumn, invoicePrefix+"<member>")
 }
 
 func (c column) String() string { return columnSpecs[c].name }

@@ -15,10 +15,16 @@
 //   - An empty cell is an absent member. Rows without any value are counted as blank and otherwise ignored.
 //   - Ids are text. Blanks around them are trimmed, U+00A0 included; case and leading zeros count: A-1 is not a-1,
 //     00123 is not 123. What a spreadsheet makes of ids (1E+05, ="00123", #REF!) is refused.
+//     With an apostrophe in front an id is taken as it stands: WriteCSV and InvoiceWriter put it there where one looks
+//     like that.
 //   - Names, addresses, descriptions and notes are taken as they are. One apostrophe in front of = + - @ TAB or CR is
 //     taken off: WriteCSV puts it there, as spreadsheets do, lest the text be run as a formula.
 //   - Amounts are plain: digits, the declared mark, a minus sign. No thousands separators, no exponents, no signs of
 //     currencies.
+//
+// Metadata stands in columns of single members (metadata.cost_centre) or in one, metadata, as a JSON object of texts.
+// Columns whose names begin with "invoice." are what InvoiceWriter adds about the invoice of each row; they are read
+// over, so that a file of invoices is a file of the orders behind them.
 //
 // The rows of one source and order id form one order, wherever they stand in the file. Within it rows of one role and
 // sequence form one invoice, and each row is a line of it. Values that belong to the order or the invoice must agree

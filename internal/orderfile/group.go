@@ -178,7 +178,11 @@ func (m merged) take(r *row, s scope) (faults []string) {
 
 func (m merged) takeMetadata(r *row) (faults []string) {
 	for _, key := range slices.Sorted(maps.Keys(r.metadata)) {
-		faults = m.agree(faults, place{column: columnCount, metadata: key}, metadataPrefix+key, r.metadata[key], r.line)
+		p := place{column: columnCount, metadata: key}
+		if _, known := m[p]; !known {
+			m[p] = told{r.metadata[key], r.line} // an empty one, too: it was given
+		}
+		faults = m.agree(faults, p, metadataPrefix+key, r.metadata[key], r.line)
 	}
 	return faults
 }

@@ -7,10 +7,12 @@ import (
 	"strings"
 )
 
-// place says what one field of each row is: a known column or a metadata member.
+// place says what one field of each row is: a known column, a metadata member or all of them, or nothing of an order's.
 type place struct {
 	column   column
 	metadata string // the key; "" where it is a column
+	object   bool   // all metadata members, as JSON
+	ofOther  string // the name of a column that is read over
 }
 
 // layout is what the header says: what each field is, and what is the same in every row.
@@ -76,6 +78,12 @@ func findPlace(name string, rename map[string]string) (place, error) {
 	}
 	if key, ok := metadataKey(known); ok {
 		return place{column: columnCount, metadata: key}, nil
+	}
+	if known == metadataColumn {
+		return place{column: columnCount, object: true}, nil
+	}
+	if member, ok := strings.CutPrefix(known, invoicePrefix); ok && member != "" {
+		return place{column: columnCount, ofOther: member}, nil
 	}
 	if c, ok := columnByName(strings.ToLower(known)); ok {
 		return place{}, fmt.Errorf("unknown column %q (did you mean %q?)", name, c)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+
 	"invoicebridge/internal/erpapi"
 )
 
@@ -34,12 +36,15 @@ func (l *layout) row(record []string, line int, decimal rune) row {
 }
 
 func (r *row) set(p place, cell string, decimal rune) {
-	if p.metadata != "" {
+	switch {
+	case p.ofOther != "":
+		return
+	case p.object:
+		r.setMetadata(cell)
+		return
+	case p.metadata != "":
 		if v := withoutGuard(cell); v != "" {
-			if r.metadata == nil {
-				r.metadata = map[string]string{}
-			}
-			r.metadata[p.metadata] = strings.Clone(v)
+			r.setMember(p.metadata, v)
 		}
 		return
 	}
@@ -48,6 +53,29 @@ func (r *row) set(p place, cell string, decimal rune) {
 		r.faults = append(r.faults, fmt.Sprintf("%s: %v", p.column, err))
 	}
 	r.values[p.column] = strings.Clone(v)
+}
+
+func (r *row) setMember(key, value string) {
+	if r.metadata == nil {
+		r.metadata = map[string]string{}
+	}
+	r.metadata[strings.Clone(key)] = strings.Clone(value)
+}
+
+// setMetadata takes a JSON object of strings. Unlike columns of single members it can hold empty ones.
+func (r *row) setMetadata(cell string) {
+	text := trim(cell)
+	if text == "" {
+		return
+	}
+	var members map[string]string
+	if err := json.Unmarshal([]byte(text), &members); err != nil {
+		r.faults = append(r.faults, fmt.Sprintf("%s: it must be a JSON object of texts such as {\"cost_centre\":\"7\"}", metadataColumn))
+		return
+	}
+	for key, value := range members {
+		r.setMember(key, value)
+	}
 }
 
 // hasLine says whether the row holds anything of a line.

@@ -110,6 +110,11 @@ func (p place) cell(r *row, decimal rune) string {
 		return strings.Replace(v, ".", string(decimal), 1)
 	case kindInteger, kindDate:
 		return v
+	case kindID:
+		if v == "" {
+			return ""
+		}
+		return withIDGuard(v)
 	default:
 		return withGuard(v)
 	}

@@ -17,8 +17,8 @@ FROM invoices
 WHERE tenant_id = @tenant_id
   AND (sqlc.narg(term_key)::text IS NULL -- no term
        OR operation_key = sqlc.narg(term_key)::text
-       OR tenant_id || '/' || lower(order_id) LIKE sqlc.narg(term_pattern)::text
-       OR tenant_id || '/' || lower(customer_name) LIKE sqlc.narg(term_pattern)::text
+       OR tenant_id || '/' || lower(order_id) LIKE lower(sqlc.narg(term_pattern)::text)
+       OR tenant_id || '/' || lower(customer_name) LIKE lower(sqlc.narg(term_pattern)::text)
        OR series_prefix = sqlc.narg(term_prefix)::text
           AND (sqlc.narg(term_year)::int IS NULL OR series_year = sqlc.narg(term_year)::int)
           AND (sqlc.narg(term_count)::bigint IS NULL OR series_number = sqlc.narg(term_count)::bigint))
@@ -42,8 +42,8 @@ FROM invoices
 WHERE tenant_id = @tenant_id
   AND (sqlc.narg(term_key)::text IS NULL -- no term
        OR operation_key = sqlc.narg(term_key)::text
-       OR tenant_id || '/' || lower(order_id) LIKE sqlc.narg(term_pattern)::text
-       OR tenant_id || '/' || lower(customer_name) LIKE sqlc.narg(term_pattern)::text
+       OR tenant_id || '/' || lower(order_id) LIKE lower(sqlc.narg(term_pattern)::text)
+       OR tenant_id || '/' || lower(customer_name) LIKE lower(sqlc.narg(term_pattern)::text)
        OR series_prefix = sqlc.narg(term_prefix)::text
           AND (sqlc.narg(term_year)::int IS NULL OR series_year = sqlc.narg(term_year)::int)
           AND (sqlc.narg(term_count)::bigint IS NULL OR series_number = sqlc.narg(term_count)::bigint))
@@ -68,8 +68,8 @@ FROM (SELECT currency, role, net, vat, gross
       WHERE tenant_id = @tenant_id
         AND (sqlc.narg(term_key)::text IS NULL -- no term
              OR operation_key = sqlc.narg(term_key)::text
-             OR tenant_id || '/' || lower(order_id) LIKE sqlc.narg(term_pattern)::text
-             OR tenant_id || '/' || lower(customer_name) LIKE sqlc.narg(term_pattern)::text
+             OR tenant_id || '/' || lower(order_id) LIKE lower(sqlc.narg(term_pattern)::text)
+             OR tenant_id || '/' || lower(customer_name) LIKE lower(sqlc.narg(term_pattern)::text)
              OR series_prefix = sqlc.narg(term_prefix)::text
                 AND (sqlc.narg(term_year)::int IS NULL OR series_year = sqlc.narg(term_year)::int)
                 AND (sqlc.narg(term_count)::bigint IS NULL OR series_number = sqlc.narg(term_count)::bigint))
