@@ -20,6 +20,7 @@ import (
 	"invoicebridge/internal/httpapi"
 	"invoicebridge/internal/jobs"
 	"invoicebridge/internal/postgres"
+	"invoicebridge/internal/telemetry"
 )
 
 // Defaults of a CRMConfig, and limits of its settings.
@@ -52,6 +53,8 @@ type CRMConfig struct {
 	// BackOff is the pause between attempts; not for configuration, but for those who run the service in their
 	// own process. Zero: crm.DefaultBackOff.
 	BackOff crm.BackOff `kong:"-"`
+	// Traces is the same. Zero: the OTEL_ variables decide.
+	Traces telemetry.Config `kong:"-"`
 }
 
 // Validate checks the configuration as a whole and names each mistake with its variable.
@@ -94,8 +97,10 @@ func (c CRMConfig) validateAttemptTimeout() error {
 	return nil
 }
 
-func (c CRMConfig) erpClient() (*erpapi.Client, error) {
-	return erpapi.NewClient(erpapi.ClientConfig{BaseURL: c.ERPURL, AttemptTimeout: c.AttemptTimeout})
+func (c CRMConfig) erpClient() (*erpapi.Client, error) { return c.tracedClient(nil) }
+
+func (c CRMConfig) tracedClient(traces *telemetry.Traces) (*erpapi.Client, error) {
+	return erpapi.NewClient(erpapi.ClientConfig{BaseURL: c.ERPURL, AttemptTimeout: c.AttemptTimeout, Wrap: traces.Wrap("erp")})
 }
 
 // CRMSchema is what the CRM side's database must look like for this program.
@@ -118,29 +123,36 @@ func RunCRM(ctx context.Context, cfg CRMConfig, log *slog.Logger, ready func(add
 	}
 	cfg.ShutdownTimeout = orDefault(cfg.ShutdownTimeout, defaultCRMShutdown)
 	cfg.RequestTimeout = orDefault(cfg.RequestTimeout, 20*time.Second)
-	pool, err := openCRMPool(ctx, cfg)
+	traces, err := telemetry.Start(ctx, "crm-worker", cfg.Traces, log)
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	flush := traces.ShareOf(cfg.ShutdownTimeout)
+	defer traces.Close(flush)
+	cfg.ShutdownTimeout -= flush
+	pool, err := openCRMPool(ctx, cfg, traces)
 	if err != nil {
 		return err
 	}
 	defer closePool(pool, log)
 	queuePool, err := postgres.OpenPool(ctx, postgres.PoolConfig{
-		DSN: cfg.DatabaseURL, ApplicationName: "crm-worker queue", MaxConns: riverMaxConns,
+		DSN: cfg.DatabaseURL, ApplicationName: "crm-worker queue", MaxConns: riverMaxConns, Tracer: traces.Queries(),
 		RuntimeParams: map[string]string{"plan_cache_mode": "force_generic_plan"}, // measured: docs/architecture.md
 	})
 	if err != nil {
 		return err
 	}
 	defer closePool(queuePool, log)
-	side, err := newCRMSide(cfg, pool, queuePool, log)
+	side, err := newCRMSide(cfg, pool, queuePool, traces, log)
 	if err != nil {
 		return err
 	}
 	return side.run(ctx, ready)
 }
 
-func openCRMPool(ctx context.Context, cfg CRMConfig) (*pgxpool.Pool, error) {
+func openCRMPool(ctx context.Context, cfg CRMConfig, traces *telemetry.Traces) (*pgxpool.Pool, error) {
 	pool, err := postgres.OpenPool(ctx, postgres.PoolConfig{
-		DSN: cfg.DatabaseURL, ApplicationName: "crm-worker", MaxConns: cfg.MaxConns,
+		DSN: cfg.DatabaseURL, ApplicationName: "crm-worker", MaxConns: cfg.MaxConns, Tracer: traces.Queries(),
 	})
 	if err != nil {
 		return nil, err
@@ -167,8 +179,8 @@ type crmSide struct {
 func shareOfShutdown(all time.Duration) time.Duration { return all * 2 / 5 }
 
 // newCRMSide makes the parts. The working client comes last: everything its jobs need is there by then.
-func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, log *slog.Logger) (*crmSide, error) {
-	client, err := cfg.erpClient()
+func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, traces *telemetry.Traces, log *slog.Logger) (*crmSide, error) {
+	client, err := cfg.tracedClient(traces)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +188,7 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, log *slog.Logger) 
 	if err != nil {
 		return nil, err
 	}
-	inserter, err := jobs.NewInserter(pool, log)
+	inserter, err := jobs.NewInserter(pool, log, jobs.WithTraces(traces.Provider()))
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +205,7 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, log *slog.Logger) 
 			Logger: log, Tokens: auth.NewVerifier(crmstore.New(pool)), Ready: readiness(pool, CRMSchema(), stopping), Pool: pool,
 			RequestTimeout: cfg.RequestTimeout, MaxInFlight: cfg.MaxInFlight,
 		},
-		Orders:     crm.NewService(pool, inserter, crm.Options{Logger: log}),
+		Orders:     crm.NewService(pool, inserter, crm.Options{Logger: log, Submitted: metrics.OrderSubmitted}),
 		Collectors: append([]prometheus.Collector{metrics, purge.metrics, reconciliation.metrics}, keys.Collectors()...),
 	})
 	if err != nil {
@@ -203,14 +215,14 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, log *slog.Logger) 
 		Deliverer: deliverer, Inserter: inserter, Metrics: metrics, Logger: log,
 	}, jobs.Config{
 		Workers: cfg.Workers, SweepInterval: cfg.SweepInterval,
-		SoftStopTimeout: shareOfShutdown(cfg.ShutdownTimeout), Purge: purge.job, Reconcile: reconciliation.job,
+		SoftStopTimeout: shareOfShutdown(cfg.ShutdownTimeout), Purge: purge.job, Reconcile: reconciliation.job, Traces: traces.Provider(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &crmSide{
 		server: Server{
-			Name: "crm", Listen: cfg.Listen, Handler: handler, Log: log, RequestTimeout: cfg.RequestTimeout,
+			Name: "crm", Listen: cfg.Listen, Handler: traces.Handler(handler), Log: log, RequestTimeout: cfg.RequestTimeout,
 			ShutdownTimeout: shareOfShutdown(cfg.ShutdownTimeout), Stopping: stopping,
 		},
 		worker: worker, client: client, log: log, shutdown: cfg.ShutdownTimeout,

@@ -17,6 +17,7 @@ import (
 	"invoicebridge/internal/httpapi"
 	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/postgres"
+	"invoicebridge/internal/telemetry"
 )
 
 // ERPConfig is what the ERP service needs to know. Durations and numbers that are 0 stand for their defaults.
@@ -32,6 +33,10 @@ type ERPConfig struct {
 	Registering RegisterConfig `embed:""`
 	Reconcile   ERPReconcile   `embed:""`
 	Retention   ERPRetention   `embed:""`
+
+	// Traces is not for configuration, but for those who run the service in their own process. Zero: the OTEL_ variables
+	// decide.
+	Traces telemetry.Config `kong:"-"`
 }
 
 // Check checks the configuration as a whole and names each mistake with its variable. It is not called Validate:
@@ -93,8 +98,15 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 	}
 	cfg.ShutdownTimeout = orDefault(cfg.ShutdownTimeout, 20*time.Second)
 	cfg.RequestTimeout = orDefault(cfg.RequestTimeout, 20*time.Second)
+	traces, err := telemetry.Start(ctx, "erp-api", cfg.Traces, log)
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	flush := traces.ShareOf(cfg.ShutdownTimeout)
+	defer traces.Close(flush)
+	cfg.ShutdownTimeout -= flush
 	pool, err := postgres.OpenPool(ctx, postgres.PoolConfig{
-		DSN: cfg.DatabaseURL, ApplicationName: "erp-api", MaxConns: cfg.MaxConns,
+		DSN: cfg.DatabaseURL, ApplicationName: "erp-api", MaxConns: cfg.MaxConns, Tracer: traces.Queries(),
 	})
 	if err != nil {
 		return err
@@ -103,13 +115,15 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 	if err := postgres.CheckSchema(ctx, pool, ERPSchema()); err != nil {
 		return err
 	}
-	registering, err := newRegistering(ctx, cfg, pool, log)
+	registering, err := newRegistering(ctx, cfg, pool, traces, log)
 	if err != nil {
 		return err
 	}
 	defer registering.close()
 	stopping := new(Stopping)
-	invoices := invoice.NewService(pool, invoice.Options{Logger: log, KeyRetention: cfg.KeyRetention, Registrations: registering.queue})
+	invoices := invoice.NewService(pool, invoice.Options{
+		Logger: log, KeyRetention: cfg.KeyRetention, Registrations: registering.queue, Committed: registering.metrics.Committed,
+	})
 	handler, err := httpapi.NewERP(httpapi.ERPDeps{
 		Deps: httpapi.Deps{
 			Logger: log, Tokens: auth.NewVerifier(erpstore.New(pool)), Ready: readiness(pool, ERPSchema(), stopping), Pool: pool,
@@ -121,7 +135,7 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 		return err
 	}
 	server := Server{
-		Name: "erp", Listen: cfg.Listen, Handler: handler, Log: log, RequestTimeout: cfg.RequestTimeout,
+		Name: "erp", Listen: cfg.Listen, Handler: traces.Handler(handler), Log: log, RequestTimeout: cfg.RequestTimeout,
 		ShutdownTimeout: registering.share(cfg.ShutdownTimeout), Stopping: stopping, Ready: ready,
 	}
 	if err := registering.start(ctx); err != nil {

@@ -12,6 +12,7 @@ import (
 	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/jobs"
 	"invoicebridge/internal/postgres"
+	"invoicebridge/internal/telemetry"
 )
 
 // RegisterConfig is how invoices are registered at external targets. Durations and numbers that are 0 stand for their
@@ -64,9 +65,9 @@ type registering struct {
 }
 
 // newRegistering makes the parts, and fails on targets that can't be served. The working client comes last.
-func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, log *slog.Logger) (_ *registering, err error) {
+func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, traces *telemetry.Traces, log *slog.Logger) (_ *registering, err error) {
 	c := cfg.Registering
-	kinds := TargetKinds(c.TargetTimeout)
+	kinds := targetKinds(c.TargetTimeout, traces)
 	r := &registering{
 		metrics: jobs.NewERPMetrics(pool, log), purge: newERPPurge(cfg.Retention, pool, log), shutdown: cfg.ShutdownTimeout, log: log,
 	}
@@ -75,7 +76,7 @@ func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, log 
 		BackOff: c.BackOff, Logger: log, Observer: r.metrics,
 	})
 	r.reconciliation = newERPReconciliation(cfg.Reconcile, r.registrar, log)
-	if r.queue, err = jobs.NewERPInserter(pool, r.registrar.LongestAttempt(), log); err != nil || c.Disabled {
+	if r.queue, err = jobs.NewERPInserter(pool, r.registrar.LongestAttempt(), log, jobs.WithTraces(traces.Provider())); err != nil || c.Disabled {
 		return r, err
 	}
 	if err := invoice.CheckTargets(ctx, pool, kinds); err != nil {
@@ -86,7 +87,7 @@ func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, log 
 		log.ErrorContext(ctx, "nothing is registered at targets without their credential", "error", err)
 	}
 	r.pool, err = postgres.OpenPool(ctx, postgres.PoolConfig{
-		DSN: cfg.DatabaseURL, ApplicationName: "erp-api queue", MaxConns: riverMaxConns,
+		DSN: cfg.DatabaseURL, ApplicationName: "erp-api queue", MaxConns: riverMaxConns, Tracer: traces.Queries(),
 		RuntimeParams: map[string]string{"plan_cache_mode": "force_generic_plan"}, // measured: docs/architecture.md
 	})
 	if err != nil {
@@ -96,7 +97,7 @@ func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, log 
 		Registrar: r.registrar, Inserter: r.queue, Metrics: r.metrics, Logger: log,
 	}, jobs.Config{
 		Workers: c.workers(), SweepInterval: c.sweepInterval(), SoftStopTimeout: shareOfShutdown(cfg.ShutdownTimeout), Purge: r.purge.job,
-		Reconcile: r.reconciliation.job,
+		Reconcile: r.reconciliation.job, Traces: traces.Provider(),
 	})
 	if err != nil {
 		closePool(r.pool, log)

@@ -8,6 +8,7 @@ import (
 	"invoicebridge/internal/target"
 	"invoicebridge/internal/target/einvoice"
 	"invoicebridge/internal/target/ledger"
+	"invoicebridge/internal/telemetry"
 )
 
 // DefaultTargetTimeout is the time limit of one request to a target.
@@ -18,20 +19,27 @@ const requestsPerAttempt = 2
 
 // TargetKinds are the kinds of target that this program knows. timeout is for one request to a target. A new kind is one
 // more package and one more entry.
-func TargetKinds(timeout time.Duration) invoice.TargetKinds {
+func TargetKinds(timeout time.Duration) invoice.TargetKinds { return targetKinds(timeout, nil) }
+
+// targetKinds are TargetKinds whose requests are traced.
+func targetKinds(timeout time.Duration, traces *telemetry.Traces) invoice.TargetKinds {
 	timeout = orDefault(timeout, DefaultTargetTimeout)
 	return invoice.TargetKinds{
 		LongestRequest: requestsPerAttempt * timeout,
 		Kinds: map[string]invoice.TargetKind{
 			einvoice.Kind: {
 				Open: func(baseURL string, secret target.Secret) (invoice.Target, error) {
-					return einvoice.New(einvoice.Config{BaseURL: baseURL, Token: secret, Timeout: timeout, Now: time.Now})
+					return einvoice.New(einvoice.Config{
+						BaseURL: baseURL, Token: secret, Timeout: timeout, Now: time.Now, Wrap: traces.Wrap(einvoice.Kind),
+					})
 				},
 				Check: einvoice.CheckCapabilities,
 			},
 			ledger.Kind: {
 				Open: func(baseURL string, secret target.Secret) (invoice.Target, error) {
-					return ledger.New(ledger.Config{BaseURL: baseURL, Token: secret, Timeout: timeout, Now: time.Now})
+					return ledger.New(ledger.Config{
+						BaseURL: baseURL, Token: secret, Timeout: timeout, Now: time.Now, Wrap: traces.Wrap(ledger.Kind),
+					})
 				},
 				Check: ledger.CheckCapabilities,
 			},

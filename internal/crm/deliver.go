@@ -14,6 +14,7 @@ import (
 
 	"invoicebridge/internal/crmdb"
 	"invoicebridge/internal/erpapi"
+	"invoicebridge/internal/tracectx"
 )
 
 // DefaultTotalTime is how long after its first attempt an open operation is tried before an operator is asked.
@@ -113,8 +114,11 @@ func (d *Deliverer) Deliver(ctx context.Context, operationID uuid.UUID, complete
 		return Next{}, fmt.Errorf("begin an attempt at operation %s: %w", operationID, err)
 	}
 	a := d.newAttempt(row)
+	tracectx.Set(ctx, tracectx.Tenant, row.TenantID)
+	tracectx.Set(ctx, tracectx.OperationKey, row.Key)
 	a.log.DebugContext(ctx, "attempt begins")
 	a.make(calls, d.erp)
+	tracectx.Set(ctx, tracectx.Outcome, string(a.decision.Outcome))
 	return d.end(ctx, a, complete)
 }
 
@@ -140,8 +144,8 @@ func (d *Deliverer) standing(ctx context.Context, id uuid.UUID) (Next, error) {
 		return Next{}, fmt.Errorf("read operation %s: %w", id, err)
 	}
 	d.opts.Logger.DebugContext(ctx, "nothing to deliver now", "tenant", row.TenantID, "operation_key", row.Key,
-		"status", row.Status, "flagged", row.Flagged)
-	if row.Flagged || OperationStatus(row.Status).Final() {
+		"status", row.Status, "flagged", row.Flagged, "paused", row.Paused)
+	if row.Flagged || row.Paused || OperationStatus(row.Status).Final() { // whoever takes that off queues it again
 		return Next{Done: true}, nil
 	}
 	return Next{At: row.DueAt}, nil

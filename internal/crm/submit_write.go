@@ -12,6 +12,7 @@ import (
 
 	"invoicebridge/internal/crmdb"
 	"invoicebridge/internal/erpapi"
+	"invoicebridge/internal/tracectx"
 )
 
 // takeAll lets every order of the call take effect in memory, in the order given.
@@ -183,8 +184,12 @@ func (c *submitTx) insertOperations(ctx context.Context, states []*orderState) e
 	var rows []crmdb.OperationCopyParams
 	var ids []uuid.UUID
 	for _, st := range states {
-		for _, op := range operationsWhere([]*orderState{st}, func(op *operationState) bool { return op.change == operationNew }) {
-			rows, ids = append(rows, c.operationRow(st, op)), append(ids, op.id)
+		made := operationsWhere([]*orderState{st}, func(op *operationState) bool { return op.change == operationNew })
+		trace := c.traceOf(ctx, made)
+		for _, op := range made {
+			row := c.operationRow(st, op)
+			row.TraceContext = trace
+			rows, ids = append(rows, row), append(ids, op.id)
 		}
 	}
 	if len(rows) == 0 {
@@ -197,6 +202,22 @@ func (c *submitTx) insertOperations(ctx context.Context, states []*orderState) e
 		return fmt.Errorf("insert jobs: %w", err)
 	}
 	return nil
+}
+
+// traceOf is the trace that operations of one order belong to: the call's, if that is about this order alone, else one of
+// their own. A file of ten thousand orders in one trace would tell nothing about any. Nil where nothing is traced.
+func (c *submitTx) traceOf(ctx context.Context, made []*operationState) *string {
+	if len(made) == 0 {
+		return nil
+	}
+	carried := tracectx.Of(ctx)
+	if len(c.incoming) > 1 && carried != "" {
+		carried = tracectx.Apart(ctx, "take order in", made[0].key)
+	}
+	if carried == "" {
+		return nil
+	}
+	return &carried
 }
 
 func (c *submitTx) operationRow(st *orderState, op *operationState) crmdb.OperationCopyParams {

@@ -83,6 +83,7 @@ func (r iteratorForOperationCopy) Values() ([]interface{}, error) {
 		r.rows[0].Status,
 		r.rows[0].NextAttemptAt,
 		r.rows[0].SupersedesID,
+		r.rows[0].TraceContext,
 	}, nil
 }
 
@@ -91,5 +92,5 @@ func (r iteratorForOperationCopy) Err() error {
 }
 
 func (q *Queries) OperationCopy(ctx context.Context, arg []OperationCopyParams) (int64, error) {
-	return q.db.CopyFrom(ctx, []string{"operations"}, []string{"id", "tenant_id", "key", "kind", "source", "order_id", "role", "sequence", "order_version", "request", "request_hash", "status", "next_attempt_at", "supersedes_id"}, &iteratorForOperationCopy{rows: arg})
+	return q.db.CopyFrom(ctx, []string{"operations"}, []string{"id", "tenant_id", "key", "kind", "source", "order_id", "role", "sequence", "order_version", "request", "request_hash", "status", "next_attempt_at", "supersedes_id", "trace_context"}, &iteratorForOperationCopy{rows: arg})
 }

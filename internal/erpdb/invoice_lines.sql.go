@@ -16,41 +16,43 @@ WITH lines AS (
 INSERT INTO invoice_lines (
     invoice_id, position, sku, description, quantity, unit_price, discount, vat_rate, vat_category,
     exemption_reason, net)
-SELECT unnest($4::uuid[]),
-       unnest($5::integer[]),
-       unnest($6::text[]),
+SELECT unnest($5::uuid[]),
+       unnest($6::integer[]),
        unnest($7::text[]),
-       unnest($8::text[])::numeric,
+       unnest($8::text[]),
        unnest($9::text[])::numeric,
        unnest($10::text[])::numeric,
-       nullif(unnest($11::text[]), '')::numeric,
-       unnest($12::text[]),
+       unnest($11::text[])::numeric,
+       nullif(unnest($12::text[]), '')::numeric,
        unnest($13::text[]),
-       unnest($14::text[])::numeric
+       unnest($14::text[]),
+       unnest($15::text[])::numeric
 )
-INSERT INTO registrations (id, tenant_id, invoice_id, target_id, key, status, next_attempt_at)
-SELECT gen_random_uuid(), t.tenant_id, i.id, t.id, i.key, 'pending', now()
+INSERT INTO registrations (id, tenant_id, invoice_id, target_id, key, status, next_attempt_at, trace_context)
+SELECT gen_random_uuid(), t.tenant_id, i.id, t.id, i.key, 'pending', now(), nullif(i.trace_context, '')
 FROM targets AS t
-CROSS JOIN (SELECT unnest($1::uuid[]) AS id, unnest($2::text[]) AS key) AS i
-WHERE t.tenant_id = $3 AND t.disabled_at IS NULL
+CROSS JOIN (SELECT unnest($1::uuid[]) AS id, unnest($2::text[]) AS key,
+                   unnest($3::text[]) AS trace_context) AS i
+WHERE t.tenant_id = $4 AND t.disabled_at IS NULL
 RETURNING id
 `
 
 type InvoiceLineInsertParams struct {
-	RegisteredInvoiceIds []uuid.UUID
-	RegisteredKeys       []string
-	TenantID             string
-	InvoiceIds           []uuid.UUID
-	Positions            []int32
-	Skus                 []string
-	Descriptions         []string
-	Quantities           []string
-	UnitPrices           []string
-	Discounts            []string
-	VatRates             []string
-	VatCategories        []string
-	ExemptionReasons     []string
-	Nets                 []string
+	RegisteredInvoiceIds    []uuid.UUID
+	RegisteredKeys          []string
+	RegisteredTraceContexts []string
+	TenantID                string
+	InvoiceIds              []uuid.UUID
+	Positions               []int32
+	Skus                    []string
+	Descriptions            []string
+	Quantities              []string
+	UnitPrices              []string
+	Discounts               []string
+	VatRates                []string
+	VatCategories           []string
+	ExemptionReasons        []string
+	Nets                    []string
 }
 
 // The last statement of issuing, so it also writes the outbox: a registration for each invoice at each target of the
@@ -59,6 +61,7 @@ func (q *Queries) InvoiceLineInsert(ctx context.Context, arg InvoiceLineInsertPa
 	rows, err := q.db.Query(ctx, invoiceLineInsert,
 		arg.RegisteredInvoiceIds,
 		arg.RegisteredKeys,
+		arg.RegisteredTraceContexts,
 		arg.TenantID,
 		arg.InvoiceIds,
 		arg.Positions,

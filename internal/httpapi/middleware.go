@@ -56,6 +56,7 @@ func (s *server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			status = statusCallerGone
 		}
 		s.metrics.request(c.Request().Method, route, status, took)
+		describeSpan(c, route, status)
 		s.log.LogAttrs(c.Request().Context(), accessLevel(route, status), "request",
 			slog.String("method", c.Request().Method), slog.String("route", route),
 			slog.Int("status", status), slog.Duration("took", took))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"invoicebridge/internal/idempotency"
+	"invoicebridge/internal/tracectx"
 )
 
 const (
@@ -44,6 +45,8 @@ type waiter struct {
 	wake  chan role
 	taken bool
 	group []*waiter // where it is to lead: itself first
+	// shared is the span of the transaction that it shared with others (tracectx.Together), written before wake.
+	shared string
 }
 
 // role is what a waiter does next.
@@ -80,6 +83,7 @@ func (b *Batcher) issueOne(ctx context.Context, m *member) Result {
 		if next, err = b.await(ctx, w, duplicate); err != nil {
 			return b.failure(ctx, m, err) // and not m.result, which a leader may be writing
 		}
+		tracectx.Link(ctx, w.shared)
 	}
 	if next == roleLeader {
 		b.lead(ctx, w.group)
@@ -159,8 +163,25 @@ func (b *Batcher) lead(ctx context.Context, group []*waiter) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), groupTime)
 		defer cancel()
+		var end func()
+		ctx, end = traceGroup(ctx, group)
+		defer end()
 	}
 	b.settle(ctx, members, true)
+}
+
+// traceGroup traces what the members of a group have in common. Each keeps its own trace (Command.Trace); its span and the
+// group's point to each other.
+func traceGroup(ctx context.Context, group []*waiter) (_ context.Context, end func()) {
+	traces := make([]string, len(group))
+	for i, w := range group {
+		traces[i] = w.m.Trace
+	}
+	ctx, shared, end := tracectx.Together(ctx, "issue invoices together", traces)
+	for _, w := range group[1:] {
+		w.shared = shared
+	}
+	return ctx, end
 }
 
 // handOver ends a group: its followers go on, and the next group gets its leader.

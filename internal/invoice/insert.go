@@ -28,6 +28,7 @@ func (s *Service) insert(ctx context.Context, tx pgx.Tx, round []*member, create
 		addLines(&lines, m)
 		lines.RegisteredInvoiceIds = append(lines.RegisteredInvoiceIds, m.id)
 		lines.RegisteredKeys = append(lines.RegisteredKeys, m.Key.String())
+		lines.RegisteredTraceContexts = append(lines.RegisteredTraceContexts, m.Trace)
 	}
 	queries := erpdb.New(tx)
 	if err := queries.InvoiceInsert(ctx, invoices); err != nil {

@@ -15,6 +15,7 @@ import (
 	"invoicebridge/internal/backoff"
 	"invoicebridge/internal/erpdb"
 	"invoicebridge/internal/target"
+	"invoicebridge/internal/tracectx"
 )
 
 // Limits and pauses of registrations, unless RegistrarOptions says otherwise.
@@ -131,6 +132,9 @@ func (r *Registrar) Register(ctx context.Context, id uuid.UUID, complete func(ct
 	case !row.Due || row.Status == string(RegistrationProcessing): // the latter: somebody was quicker
 		return Next{At: row.DueAt}, nil
 	}
+	tracectx.Set(ctx, tracectx.Tenant, row.TenantID)
+	tracectx.Set(ctx, tracectx.OperationKey, row.Key)
+	tracectx.Set(ctx, tracectx.InvoiceNumber, row.Number)
 	a := r.newAttempt(id, row)
 	if a.action == actNone {
 		return r.stop(ctx, a)
@@ -145,6 +149,7 @@ func (r *Registrar) Register(ctx context.Context, id uuid.UUID, complete func(ct
 		return Next{}, fmt.Errorf("begin an attempt at registration %s: %w", id, err)
 	}
 	r.call(calls, a)
+	tracectx.Set(ctx, tracectx.Outcome, string(a.verdict.Outcome))
 	return r.end(ctx, a, complete)
 }
 

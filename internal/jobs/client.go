@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
+	"go.opentelemetry.io/otel/trace"
 
 	"invoicebridge/internal/crm"
 )
@@ -31,11 +32,12 @@ const (
 type Config struct {
 	Workers            int // attempts at once
 	SweepInterval      time.Duration
-	SweepMargin        time.Duration // how long something must have been due before a sweep looks at it
-	SoftStopTimeout    time.Duration // how long Stop lets running attempts end by themselves
-	CompletedRetention time.Duration // how long River keeps completed jobs
-	Purge              Purge         // of this side's database
-	Reconcile          Reconcile     // of this side's books with the next one's
+	SweepMargin        time.Duration        // how long something must have been due before a sweep looks at it
+	SoftStopTimeout    time.Duration        // how long Stop lets running attempts end by themselves
+	CompletedRetention time.Duration        // how long River keeps completed jobs
+	Purge              Purge                // of this side's database
+	Reconcile          Reconcile            // of this side's books with the next one's
+	Traces             trace.TracerProvider // of runs; nil: nothing is traced
 }
 
 // Deps are the things a Client works with. Deliverer and Inserter are required.
@@ -111,6 +113,7 @@ func baseConfig(cfg Config, workers *river.Workers, periodic []*river.PeriodicJo
 		JobTimeout:                  jobTimeout,
 		Logger:                      log,
 		MaxAttempts:                 maxAttempts,
+		Middleware:                  middleware(cfg.Traces),
 		PeriodicJobs:                periodic,
 		Queues: map[string]river.QueueConfig{
 			river.QueueDefault: {MaxWorkers: cfg.Workers},

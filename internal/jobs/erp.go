@@ -120,8 +120,8 @@ var _ invoice.RegistrationQueue = (*ERPInserter)(nil)
 
 // NewERPInserter makes an ERPInserter; see NewInserter. longestAttempt is the Registrar's: a job that has been running
 // for longer has no client any more.
-func NewERPInserter(pool *pgxpool.Pool, longestAttempt time.Duration, log *slog.Logger) (*ERPInserter, error) {
-	inserter, err := NewInserter(pool, log)
+func NewERPInserter(pool *pgxpool.Pool, longestAttempt time.Duration, log *slog.Logger, options ...InserterOption) (*ERPInserter, error) {
+	inserter, err := NewInserter(pool, log, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func NewERPInserter(pool *pgxpool.Pool, longestAttempt time.Duration, log *slog.
 
 // InsertRegistrations implements invoice.RegistrationQueue, by COPY.
 func (i *ERPInserter) InsertRegistrations(ctx context.Context, tx pgx.Tx, ids []uuid.UUID, at time.Time) error {
-	return i.inserter.insert(ctx, tx, ids, at, func(id uuid.UUID) river.JobArgs { return RegisterArgs{RegistrationID: id} })
+	return i.inserter.insert(ctx, tx, ids, at, tracesOfRegistrations, func(id uuid.UUID) river.JobArgs { return RegisterArgs{RegistrationID: id} })
 }
 
 // RegistrationIsQueued implements invoice.RegistrationQueue.
@@ -140,4 +140,13 @@ func (i *ERPInserter) RegistrationIsQueued(ctx context.Context, tx pgx.Tx, id uu
 		return false, fmt.Errorf("look for a job of registration %s: %w", id, err)
 	}
 	return queued, nil
+}
+
+func tracesOfRegistrations(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) (map[uuid.UUID]string, error) {
+	rows, err := erpdb.New(tx).RegistrationListTraceContexts(ctx, ids)
+	carried := make(map[uuid.UUID]string, len(rows))
+	for _, row := range rows {
+		carried[row.ID] = row.TraceContext
+	}
+	return carried, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
+	"go.opentelemetry.io/otel/trace"
 
 	"invoicebridge/internal/crm"
 )
@@ -19,36 +20,55 @@ import (
 const insertCooldown = time.Millisecond
 
 // Inserter puts jobs into the queue and works none. It is safe for concurrent use.
-type Inserter struct{ river *river.Client[pgx.Tx] }
+type Inserter struct {
+	river  *river.Client[pgx.Tx]
+	traced bool
+}
 
 var _ crm.JobInserter = (*Inserter)(nil)
 
+// InserterOption changes an Inserter from its default.
+type InserterOption func(*inserterOptions)
+
+type inserterOptions struct{ traces trace.TracerProvider }
+
+// WithTraces has jobs carry the trace of what they are about. A nil provider changes nothing.
+func WithTraces(provider trace.TracerProvider) InserterOption {
+	return func(o *inserterOptions) { o.traces = provider }
+}
+
 // NewInserter makes an Inserter. pool may be nil: jobs are only ever inserted on a caller's transaction.
-func NewInserter(pool *pgxpool.Pool, log *slog.Logger) (*Inserter, error) {
-	client, err := river.NewClient(newDriver(pool, &pilot{now: time.Now}), &river.Config{FetchCooldown: insertCooldown, Logger: logger(log)})
+func NewInserter(pool *pgxpool.Pool, log *slog.Logger, options ...InserterOption) (*Inserter, error) {
+	var o inserterOptions
+	for _, option := range options {
+		option(&o)
+	}
+	client, err := river.NewClient(newDriver(pool, &pilot{now: time.Now}), &river.Config{
+		FetchCooldown: insertCooldown, Logger: logger(log), Middleware: middleware(o.traces),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("make the inserting River client: %w", err)
 	}
-	return &Inserter{river: client}, nil
+	return &Inserter{river: client, traced: o.traces != nil}, nil
 }
 
 // InsertDeliveries implements crm.JobInserter, by COPY. A time that is not in the future by the database's clock means at
 // once.
 func (i *Inserter) InsertDeliveries(ctx context.Context, tx pgx.Tx, operationIDs []uuid.UUID, scheduledAt time.Time) error {
-	return i.insert(ctx, tx, operationIDs, scheduledAt, func(id uuid.UUID) river.JobArgs { return DeliverArgs{OperationID: id} })
+	return i.insert(ctx, tx, operationIDs, scheduledAt, tracesOfOperations, func(id uuid.UUID) river.JobArgs { return DeliverArgs{OperationID: id} })
 }
 
-func (i *Inserter) insert(ctx context.Context, tx pgx.Tx, ids []uuid.UUID, scheduledAt time.Time, args func(uuid.UUID) river.JobArgs) error {
+func (i *Inserter) insert(ctx context.Context, tx pgx.Tx, ids []uuid.UUID, scheduledAt time.Time, traces traceContexts, args func(uuid.UUID) river.JobArgs) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	var opts *river.InsertOpts
-	if !scheduledAt.IsZero() {
-		opts = &river.InsertOpts{ScheduledAt: scheduledAt}
+	traceOf, err := i.tracesOf(ctx, tx, ids, traces)
+	if err != nil {
+		return err
 	}
 	params := make([]river.InsertManyParams, len(ids))
 	for n, id := range ids {
-		params[n] = river.InsertManyParams{Args: args(id), InsertOpts: opts}
+		params[n] = river.InsertManyParams{Args: args(id), InsertOpts: &river.InsertOpts{ScheduledAt: scheduledAt, Metadata: traceOf[id]}}
 	}
 	if _, err := i.river.InsertManyFastTx(ctx, tx, params); err != nil {
 		return fmt.Errorf("insert %d jobs of kind %s: %w", len(params), params[0].Args.Kind(), err)

@@ -1,11 +1,13 @@
 // Package logctx carries attributes of log lines in a context, so that every line about an operation bears its
-// tenant, key and request id, whoever writes it.
+// tenant, key and request id, whoever writes it; and, where it is traced, the ids of its trace and span.
 package logctx
 
 import (
 	"context"
 	"log/slog"
 	"slices"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // The attributes that lines about requests and operations share.
@@ -13,6 +15,8 @@ const (
 	TenantKey       = "tenant"
 	OperationKeyKey = "operation_key"
 	RequestIDKey    = "request_id"
+	TraceIDKey      = "trace_id"
+	SpanIDKey       = "span_id"
 )
 
 type contextKey struct{}
@@ -48,6 +52,15 @@ func attrsOf(ctx context.Context) []slog.Attr {
 	return attrs
 }
 
+// withSpan are attrs and the ids of the context's span.
+func withSpan(ctx context.Context, attrs []slog.Attr) []slog.Attr {
+	span := trace.SpanContextFromContext(ctx)
+	if !span.IsValid() {
+		return attrs
+	}
+	return append(slices.Clip(attrs), slog.String(TraceIDKey, span.TraceID().String()), slog.String(SpanIDKey, span.SpanID().String()))
+}
+
 // Handler adds the context's attributes to the lines of another handler. What a line, or its logger, says itself wins:
 // a line about another operation than the context's (of the same group, say) bears that one's key and no second one.
 type Handler struct {
@@ -57,7 +70,7 @@ type Handler struct {
 
 // Handle implements slog.Handler.
 func (h Handler) Handle(ctx context.Context, r slog.Record) error {
-	attrs := attrsOf(ctx)
+	attrs := withSpan(ctx, attrsOf(ctx))
 	if len(attrs) == 0 {
 		return h.Handler.Handle(ctx, r)
 	}

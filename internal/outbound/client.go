@@ -26,6 +26,9 @@ type Config struct {
 	// loses the request that is put on it, and whether it was worked on stays open; where that doubt is dear (a
 	// request that must not be repeated), a handshake is cheap.
 	FreshConnections bool
+	// Wrap, where given, is put around what sends the requests, to watch them. It must neither send again nor change
+	// what is sent but for its header.
+	Wrap func(http.RoundTripper) http.RoundTripper
 }
 
 const (
@@ -49,6 +52,7 @@ var (
 // Client sends requests. It is safe for use by several goroutines.
 type Client struct {
 	transport *http.Transport
+	send      http.RoundTripper // the transport, perhaps watched
 	timeout   time.Duration
 	maxAnswer int64
 }
@@ -61,7 +65,12 @@ func New(cfg Config) (*Client, error) {
 	if cfg.MaxAnswer <= 0 {
 		cfg.MaxAnswer = defaultMaxAnswer
 	}
-	return &Client{timeout: cfg.Timeout, maxAnswer: cfg.MaxAnswer, transport: newTransport(cfg)}, nil
+	c := &Client{timeout: cfg.Timeout, maxAnswer: cfg.MaxAnswer, transport: newTransport(cfg)}
+	c.send = c.transport
+	if cfg.Wrap != nil {
+		c.send = cfg.Wrap(c.transport)
+	}
+	return c, nil
 }
 
 // newTransport: HTTP/1.1 only, because Go's HTTP/2 sends again by itself after GOAWAY and REFUSED_STREAM; no proxy from
@@ -123,7 +132,7 @@ func (c *Client) Do(ctx context.Context, r Request) Exchange {
 	}
 	// The transport alone, without http.Client: so nothing can follow a redirect, and no secret reaches the host
 	// that one points to.
-	res, err := c.transport.RoundTrip(req)
+	res, err := c.send.RoundTrip(req)
 	if err != nil {
 		return Exchange{Begun: begun.Load(), Err: fmt.Errorf("%s: %w", r.Method, withEnd(ctx, err))}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/multitracer"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
@@ -26,6 +27,7 @@ type PoolConfig struct {
 	MaxConns        int32             // 0 is 8: more raise the latency, not the rate
 	MinConns        int32             // opened, at least, before OpenPool returns and kept open; 0 is MaxConns
 	RuntimeParams   map[string]string // settings of each session, for example plan_cache_mode
+	Tracer          pgx.QueryTracer   // sees what the connections do; nil: nobody does
 }
 
 // OpenPool opens a pool whose connections are there when it returns, so that the first requests after "ready" pay
@@ -64,6 +66,9 @@ func poolConfig(cfg PoolConfig) (*pgxpool.Config, error) {
 	config.MaxConnLifetimeJitter = connLifetime / 10
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	if cfg.Tracer != nil {
+		config.ConnConfig.Tracer = multitracer.New(cfg.Tracer)
 	}
 	for name, value := range cfg.RuntimeParams {
 		config.ConnConfig.RuntimeParams[name] = value

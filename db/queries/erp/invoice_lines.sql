@@ -17,9 +17,10 @@ SELECT unnest(@invoice_ids::uuid[]),
        unnest(@exemption_reasons::text[]),
        unnest(@nets::text[])::numeric
 )
-INSERT INTO registrations (id, tenant_id, invoice_id, target_id, key, status, next_attempt_at)
-SELECT gen_random_uuid(), t.tenant_id, i.id, t.id, i.key, 'pending', now()
+INSERT INTO registrations (id, tenant_id, invoice_id, target_id, key, status, next_attempt_at, trace_context)
+SELECT gen_random_uuid(), t.tenant_id, i.id, t.id, i.key, 'pending', now(), nullif(i.trace_context, '')
 FROM targets AS t
-CROSS JOIN (SELECT unnest(@registered_invoice_ids::uuid[]) AS id, unnest(@registered_keys::text[]) AS key) AS i
+CROSS JOIN (SELECT unnest(@registered_invoice_ids::uuid[]) AS id, unnest(@registered_keys::text[]) AS key,
+                   unnest(@registered_trace_contexts::text[]) AS trace_context) AS i
 WHERE t.tenant_id = @tenant_id AND t.disabled_at IS NULL
 RETURNING id;

@@ -30,13 +30,15 @@ import (
 // Kind is this package's name in a target's settings.
 const Kind = "einvoice"
 
-// Config is what a Client needs. All of it is required but Now.
+// Config is what a Client needs. All of it is required but Now and Wrap.
 type Config struct {
 	BaseURL string
 	Token   target.Secret
 	// Timeout is the time limit of one request, from the name look-up to the answer's last byte.
 	Timeout time.Duration
 	Now     func() time.Time // read only for a pause stated as a date in an answer without Date; nil: time.Now
+	// Wrap, where given, is put around what sends the requests; see outbound.Config.
+	Wrap func(http.RoundTripper) http.RoundTripper
 }
 
 // Client speaks to one gateway. It is safe for use by several goroutines.
@@ -56,7 +58,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Token.IsZero() {
 		return nil, errors.New("e-invoicing gateway: the credential is missing")
 	}
-	client, err := outbound.New(outbound.Config{Timeout: cfg.Timeout})
+	client, err := outbound.New(outbound.Config{Timeout: cfg.Timeout, Wrap: cfg.Wrap})
 	if err != nil {
 		return nil, fmt.Errorf("e-invoicing gateway: %w", err)
 	}

@@ -30,13 +30,15 @@ import (
 // Kind is this package's name in a target's settings.
 const Kind = "ledger"
 
-// Config is what a Client needs. All of it is required but Now.
+// Config is what a Client needs. All of it is required but Now and Wrap.
 type Config struct {
 	BaseURL string
 	Token   target.Secret
 	// Timeout is the time limit of one request, from the name look-up to the answer's last byte. Send makes up to two.
 	Timeout time.Duration
 	Now     func() time.Time // read only for a pause stated as a date in an answer without Date; nil: time.Now
+	// Wrap, where given, is put around what sends the requests; see outbound.Config.
+	Wrap func(http.RoundTripper) http.RoundTripper
 }
 
 // Client speaks to one ledger. It is safe for use by several goroutines.
@@ -57,7 +59,7 @@ func New(cfg Config) (*Client, error) {
 		return nil, errors.New("ledger: the credential is missing")
 	}
 	// An idle connection that breaks under a creation would leave it in doubt for the whole settle time.
-	client, err := outbound.New(outbound.Config{Timeout: cfg.Timeout, FreshConnections: true})
+	client, err := outbound.New(outbound.Config{Timeout: cfg.Timeout, FreshConnections: true, Wrap: cfg.Wrap})
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
