@@ -45,6 +45,7 @@ type AdminTx interface {
 	ListTokens(ctx context.Context, tenant string) ([]Token, error)
 	RevokeToken(ctx context.Context, tenant, id string) (revoked bool, err error)
 	InsertAuditEntry(ctx context.Context, e AuditEntry) error
+	AccountTx
 }
 
 // Admin makes and revokes tokens and makes tenants. Each action and its audit entry are one transaction.
@@ -84,12 +85,10 @@ func (a *Admin) ListTenants(ctx context.Context) (tenants []Tenant, err error) {
 	return tenants, err
 }
 
-// CreateToken makes a token for a tenant and returns its id and its text. The text can't be had again.
+// CreateToken makes a machine's token for a tenant and returns its id and its text. The text can't be had again. A token
+// with the role metrics reads the figures of the whole service: who offers that must be of the service, not of a tenant.
 func (a *Admin) CreateToken(ctx context.Context, tenant string, role Role, label string, by audit.By) (id, text string, err error) {
-	if _, err := ParseTokenRole(string(role)); err != nil {
-		return "", "", err
-	}
-	if err := checkLabel("label", label); err != nil {
+	if err := checkNewToken(role, label); err != nil {
 		return "", "", err
 	}
 	id, secret := Generate()
@@ -97,16 +96,26 @@ func (a *Admin) CreateToken(ctx context.Context, tenant string, role Role, label
 		if _, err := tx.GetTenant(ctx, tenant); err != nil {
 			return fmt.Errorf("tenant %q: %w", tenant, err)
 		}
-		err := tx.InsertToken(ctx, Token{ID: id, Tenant: tenant, Role: role, Label: label, SecretHash: secret.Hash()})
-		if err != nil {
-			return fmt.Errorf("insert token: %w", err)
-		}
-		return writeAudit(ctx, tx, by, AuditEntry{Tenant: tenant, Action: "token.create", Subject: id})
+		return insertToken(ctx, tx, by, Token{ID: id, Tenant: tenant, Role: role, Label: label, SecretHash: secret.Hash()})
 	})
 	if err != nil {
 		return "", "", err
 	}
 	return id, Format(id, secret), nil
+}
+
+func checkNewToken(role Role, label string) error {
+	if _, err := ParseTokenRole(string(role)); err != nil {
+		return err
+	}
+	return checkLabel("label", label)
+}
+
+func insertToken(ctx context.Context, tx AdminTx, by audit.By, t Token) error {
+	if err := tx.InsertToken(ctx, t); err != nil {
+		return fmt.Errorf("insert token: %w", err)
+	}
+	return writeAudit(ctx, tx, by, AuditEntry{Tenant: t.Tenant, Action: "token.create", Subject: t.ID})
 }
 
 // ListTokens gives a tenant's tokens, revoked ones too, oldest first.

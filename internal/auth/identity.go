@@ -21,20 +21,20 @@ type Identity struct {
 
 // May says whether the caller holds a permission. A token of a person's own never has more than the person.
 func (i Identity) May(p Permission) bool {
-	person := i.PersonRole.holds()
-	if i.TokenID == "" {
-		person = i.Role.holds()
-	}
-	if i.Service {
-		person |= ofService
-	}
 	switch {
 	case i.TokenID == "":
-		return i.Account != uuid.Nil && p.in(person)
+		return i.Account != uuid.Nil && p.in(i.Role.holds()|i.serviceHolds())
 	case i.Account == uuid.Nil:
 		return i.Role.May(p)
 	}
-	return i.Role.May(p) && p.in(person)
+	return i.Role.May(p) && p.in(i.PersonRole.holds()|i.serviceHolds())
+}
+
+func (i Identity) serviceHolds() Permission {
+	if i.Service {
+		return ofService
+	}
+	return 0
 }
 
 // Actor names the caller for the audit: a person by their log-in name, a machine by its token's id.

@@ -23,8 +23,9 @@ type Token struct {
 	SecretHash []byte
 	CreatedAt  time.Time
 	RevokedAt  *time.Time
-	// Account is whose own the token is; nil: a machine's.
+	// Account is whose own the token is; nil: a machine's. Owner is that person, in what a store reads.
 	Account *uuid.UUID
+	Owner   *Account
 }
 
 // Secret is the part of a token that proves its possession. It is told once, when the token is made.

@@ -24,8 +24,9 @@ type Verifier struct{ store Store }
 // NewVerifier makes a Verifier on the tokens of a store.
 func NewVerifier(store Store) *Verifier { return &Verifier{store: store} }
 
-// Verify says whom a token's text belongs to. A wrong, unknown or revoked token is a *problem.Problem of type
-// unauthenticated, which does not say which of the three it was; any other error means that it could not be
+// Verify says whom a token's text belongs to. A wrong, unknown or revoked token, or one of a person whose account
+// is disabled, is a *problem.Problem of type
+// unauthenticated, which does not say which it was; any other error means that it could not be
 // looked up. An unknown id costs the same look-up, hash and comparison as a known one.
 func (v *Verifier) Verify(ctx context.Context, text string) (Identity, error) {
 	id, secret, err := Parse(text)
@@ -42,10 +43,27 @@ func (v *Verifier) Verify(ctx context.Context, text string) (Identity, error) {
 		kept = make([]byte, len(secret.Hash()))
 	}
 	equal := subtle.ConstantTimeCompare(kept, secret.Hash()) == 1
-	if !equal || unknown || token.RevokedAt != nil {
+	if !equal || unknown || !token.alive() {
 		return Identity{}, refused()
 	}
-	return Identity{Tenant: token.Tenant, TokenID: token.ID, Role: token.Role}, nil
+	return token.identity(), nil
+}
+
+// alive: not revoked, and neither is the person whose own it is.
+func (t Token) alive() bool {
+	if t.RevokedAt != nil {
+		return false
+	}
+	return t.Account == nil || t.Owner != nil && t.Owner.DisabledAt == nil
+}
+
+func (t Token) identity() Identity {
+	who := Identity{Tenant: t.Tenant, TokenID: t.ID, Role: t.Role}
+	if t.Owner != nil {
+		who.Account, who.Name, who.DisplayName = t.Owner.ID, t.Owner.Name, t.Owner.DisplayName
+		who.PersonRole, who.Service = t.Owner.Role, t.Owner.Service
+	}
+	return who
 }
 
 func refused() error {

@@ -10,6 +10,20 @@ import (
 	"github.com/google/uuid"
 )
 
+type Account struct {
+	ID            uuid.UUID
+	TenantID      string
+	Name          string
+	DisplayName   string
+	Role          string
+	ServiceAccess bool
+	PasswordHash  *string
+	OidcIssuer    *string
+	OidcSubject   *string
+	CreatedAt     time.Time
+	DisabledAt    *time.Time
+}
+
 type Attempt struct {
 	OperationID uuid.UUID
 	Number      int32
@@ -26,15 +40,4 @@ type Tenant struct {
 	ID        string
 	Name      string
 	CreatedAt time.Time
-}
-
-type Token struct {
-	ID         string
-	TenantID   string
-	Role       string
-	Label      string
-	SecretHash []byte
-	CreatedAt  time.Time
-	RevokedAt  *time.Time
-	AccountID  *uuid.UUID
 }

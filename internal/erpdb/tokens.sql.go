@@ -7,19 +7,39 @@ package erpdb
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
 
 const tokenGet = `-- name: TokenGet :one
-SELECT id, tenant_id, role, label, secret_hash, created_at, revoked_at, account_id
-FROM tokens
-WHERE id = $1
+SELECT t.id, t.tenant_id, t.role, t.label, t.secret_hash, t.created_at, t.revoked_at, t.account_id,
+       a.name AS account_name, a.display_name AS account_display_name, a.role AS account_role,
+       a.service_access AS account_service, a.disabled_at AS account_disabled_at
+FROM tokens t LEFT JOIN accounts a ON a.id = t.account_id
+WHERE t.id = $1
 `
 
-func (q *Queries) TokenGet(ctx context.Context, id string) (Token, error) {
+type TokenGetRow struct {
+	ID                 string
+	TenantID           string
+	Role               string
+	Label              string
+	SecretHash         []byte
+	CreatedAt          time.Time
+	RevokedAt          *time.Time
+	AccountID          *uuid.UUID
+	AccountName        *string
+	AccountDisplayName *string
+	AccountRole        *string
+	AccountService     *bool
+	AccountDisabledAt  *time.Time
+}
+
+// With the person whose own it is, if it is one's.
+func (q *Queries) TokenGet(ctx context.Context, id string) (TokenGetRow, error) {
 	row := q.db.QueryRow(ctx, tokenGet, id)
-	var i Token
+	var i TokenGetRow
 	err := row.Scan(
 		&i.ID,
 		&i.TenantID,
@@ -29,6 +49,11 @@ func (q *Queries) TokenGet(ctx context.Context, id string) (Token, error) {
 		&i.CreatedAt,
 		&i.RevokedAt,
 		&i.AccountID,
+		&i.AccountName,
+		&i.AccountDisplayName,
+		&i.AccountRole,
+		&i.AccountService,
+		&i.AccountDisabledAt,
 	)
 	return i, err
 }
@@ -60,21 +85,39 @@ func (q *Queries) TokenInsert(ctx context.Context, arg TokenInsertParams) error 
 }
 
 const tokenList = `-- name: TokenList :many
-SELECT id, tenant_id, role, label, secret_hash, created_at, revoked_at, account_id
-FROM tokens
-WHERE tenant_id = $1
-ORDER BY created_at, id
+SELECT t.id, t.tenant_id, t.role, t.label, t.secret_hash, t.created_at, t.revoked_at, t.account_id,
+       a.name AS account_name, a.display_name AS account_display_name, a.role AS account_role,
+       a.service_access AS account_service, a.disabled_at AS account_disabled_at
+FROM tokens t LEFT JOIN accounts a ON a.id = t.account_id
+WHERE t.tenant_id = $1
+ORDER BY t.created_at, t.id
 `
 
-func (q *Queries) TokenList(ctx context.Context, tenantID string) ([]Token, error) {
+type TokenListRow struct {
+	ID                 string
+	TenantID           string
+	Role               string
+	Label              string
+	SecretHash         []byte
+	CreatedAt          time.Time
+	RevokedAt          *time.Time
+	AccountID          *uuid.UUID
+	AccountName        *string
+	AccountDisplayName *string
+	AccountRole        *string
+	AccountService     *bool
+	AccountDisabledAt  *time.Time
+}
+
+func (q *Queries) TokenList(ctx context.Context, tenantID string) ([]TokenListRow, error) {
 	rows, err := q.db.Query(ctx, tokenList, tenantID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []Token{}
+	items := []TokenListRow{}
 	for rows.Next() {
-		var i Token
+		var i TokenListRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.TenantID,
@@ -84,6 +127,11 @@ func (q *Queries) TokenList(ctx context.Context, tenantID string) ([]Token, erro
 			&i.CreatedAt,
 			&i.RevokedAt,
 			&i.AccountID,
+			&i.AccountName,
+			&i.AccountDisplayName,
+			&i.AccountRole,
+			&i.AccountService,
+			&i.AccountDisabledAt,
 		); err != nil {
 			return nil, err
 		}

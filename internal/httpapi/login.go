@@ -3,6 +3,8 @@ package httpapi
 import (
 	"net/http"
 	"net/url"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -17,7 +19,7 @@ const maxLoginForm = 64 << 10
 // logIn registers the way in and the way out.
 func (s *server) logIn() {
 	s.publicPage("/login", s.loginPage)
-	s.register(http.MethodPost, "/login", access{gate: gateOpen}, s.login, s.limitPages, s.limitTime)
+	s.register(http.MethodPost, "/login", access{gate: gateOpen}, s.login, s.limitLogIns, s.limitTime)
 	s.register(http.MethodPost, "/logout", access{gate: gateOpen}, s.logout, s.limitPages, s.limitTime)
 }
 
@@ -39,6 +41,13 @@ func (s *server) showLogin(c echo.Context, name, next string) error {
 		}
 	}
 	return s.show(c, page)
+}
+
+// maxLogInsAtOnce is apart from the pages' limit: who floods the log-in keeps nobody out who is in already.
+const maxLogInsAtOnce = 16
+
+func (s *server) limitLogIns(next echo.HandlerFunc) echo.HandlerFunc {
+	return limitAtOnce(&s.loggingIn, maxLogInsAtOnce, next)
 }
 
 // login begins a session. The old one of this browser, whoever's it was, is ended: nobody goes on under a cookie that
@@ -79,7 +88,8 @@ func (s *server) logout(c echo.Context) error {
 	return s.done(c, "/login", "You are logged out.")
 }
 
-// readForm reads a form of at most limit bytes out of the body. What stands in the address does not count.
+// readForm reads a form of at most limit bytes out of the body. What stands in the address does not count. Text that the
+// database can't keep is malformed.
 func readForm(c echo.Context, limit int64) (url.Values, error) {
 	r := c.Request()
 	r.Body = http.MaxBytesReader(c.Response().Writer, r.Body, limit)
@@ -87,8 +97,10 @@ func readForm(c echo.Context, limit int64) (url.Values, error) {
 		return nil, bodyProblem(err, limit)
 	}
 	for name, values := range r.PostForm {
-		if len(values) > 1 {
-			return nil, problem.New(problem.MalformedRequest, "The field %.80q stands twice.", name)
+		for _, value := range values {
+			if !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
+				return nil, problem.New(problem.MalformedRequest, "The field %.80q is not text.", name)
+			}
 		}
 	}
 	return r.PostForm, nil

@@ -28,11 +28,11 @@ func (p people) LogIn(context.Context, string, string, auth.Origin) (auth.Sessio
 	return auth.Session{}, problem.New(problem.Unauthenticated, "not here")
 }
 
-func (p people) Begin(context.Context, uuid.UUID, auth.Origin) (auth.Session, error) {
+func (p people) Begin(context.Context, auth.Account, auth.Origin) (auth.Session, error) {
 	return auth.Session{}, problem.New(problem.Unauthenticated, "not here")
 }
 
-func (p people) Identify(_ context.Context, value string) (auth.Identity, error) {
+func (p people) Identify(_ context.Context, value string, _ bool) (auth.Identity, error) {
 	if who, known := p[value]; known {
 		return who, nil
 	}

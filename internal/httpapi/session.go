@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"invoicebridge/internal/auth"
@@ -20,9 +19,10 @@ type Sessions interface {
 	// too-many-requests with the time to wait.
 	LogIn(ctx context.Context, name, password string, from auth.Origin) (auth.Session, error)
 	// Begin begins a session for a person who was recognised in another way, such as OIDC.
-	Begin(ctx context.Context, account uuid.UUID, from auth.Origin) (auth.Session, error)
-	// Identify says whose session a cookie's value belongs to; problem unauthenticated if to nobody's.
-	Identify(ctx context.Context, value string) (auth.Identity, error)
+	Begin(ctx context.Context, account auth.Account, from auth.Origin) (auth.Session, error)
+	// Identify says whose session a cookie's value belongs to; problem unauthenticated if to nobody's. Only where a
+	// person did something, and not a page that refreshes itself, does the session count as used.
+	Identify(ctx context.Context, value string, used bool) (auth.Identity, error)
 	// End ends the session of a cookie's value; nothing if there is none.
 	End(ctx context.Context, value string) error
 }
@@ -33,11 +33,18 @@ func (s *server) person(c echo.Context) (auth.Identity, error) {
 	if value == "" || s.deps.Sessions == nil {
 		return auth.Identity{}, nil
 	}
-	who, err := s.deps.Sessions.Identify(c.Request().Context(), value)
+	who, err := s.deps.Sessions.Identify(c.Request().Context(), value, !refreshesItself(c))
 	if problem.Is(err, problem.Unauthenticated) {
 		return auth.Identity{}, nil
 	}
 	return who, err
+}
+
+// refreshesItself says whether a page of ours asks by its script, as it does every few seconds while it is open: a screen
+// that was left alone must not keep its session for ever. Browsers tell it (Fetch Metadata, Sec-Fetch-Dest).
+func refreshesItself(c echo.Context) bool {
+	a, _ := c.Get(accessKey).(access)
+	return a.gate == gatePage && c.Request().Header.Get("Sec-Fetch-Dest") == "empty"
 }
 
 // recognise finds out who is logged in, where that is not needed. A database that is away makes nobody known: the page
@@ -95,7 +102,8 @@ func prefersHTML(r *http.Request) bool {
 
 // isAPIPath: what is asked for there is never a page.
 func isAPIPath(path string) bool {
-	return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/admin/v1/") || path == "/metrics"
+	return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/admin/v1/") || path == "/metrics" ||
+		strings.HasPrefix(path, QueuePrefix+"/api/")
 }
 
 // sessionCookie is named for the service: two services on one host see each other's cookies, whatever their ports.
@@ -131,5 +139,5 @@ func (s *server) setCookie(c echo.Context, name, value string, life time.Duratio
 
 // origin is where a log-in comes from.
 func origin(c echo.Context) auth.Origin {
-	return auth.Origin{Address: c.RealIP(), UserAgent: c.Request().UserAgent(), RequestID: requestID(c)}
+	return auth.Origin{Address: c.RealIP(), UserAgent: c.Request().UserAgent()}
 }

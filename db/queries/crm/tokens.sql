@@ -1,17 +1,22 @@
 -- name: TokenGet :one
-SELECT id, tenant_id, role, label, secret_hash, created_at, revoked_at, account_id
-FROM tokens
-WHERE id = @id;
+-- With the person whose own it is, if it is one's.
+SELECT t.id, t.tenant_id, t.role, t.label, t.secret_hash, t.created_at, t.revoked_at, t.account_id,
+       a.name AS account_name, a.display_name AS account_display_name, a.role AS account_role,
+       a.service_access AS account_service, a.disabled_at AS account_disabled_at
+FROM tokens t LEFT JOIN accounts a ON a.id = t.account_id
+WHERE t.id = @id;
 
 -- name: TokenInsert :exec
 INSERT INTO tokens (id, tenant_id, role, label, secret_hash, account_id)
 VALUES (@id, @tenant_id, @role, @label, @secret_hash, sqlc.narg(account_id));
 
 -- name: TokenList :many
-SELECT id, tenant_id, role, label, secret_hash, created_at, revoked_at, account_id
-FROM tokens
-WHERE tenant_id = @tenant_id
-ORDER BY created_at, id;
+SELECT t.id, t.tenant_id, t.role, t.label, t.secret_hash, t.created_at, t.revoked_at, t.account_id,
+       a.name AS account_name, a.display_name AS account_display_name, a.role AS account_role,
+       a.service_access AS account_service, a.disabled_at AS account_disabled_at
+FROM tokens t LEFT JOIN accounts a ON a.id = t.account_id
+WHERE t.tenant_id = @tenant_id
+ORDER BY t.created_at, t.id;
 
 -- name: TokenRevoke :execrows
 UPDATE tokens SET revoked_at = now()

@@ -1,4 +1,4 @@
-// Package crmstore keeps the CRM side's tenants and tokens in its database.
+// Package crmstore keeps the CRM side's tenants, tokens, accounts and sessions in its database.
 package crmstore
 
 import (
@@ -12,7 +12,7 @@ import (
 	"invoicebridge/internal/crmdb"
 )
 
-// Store implements auth.Store and auth.AdminStore.
+// Store implements auth.Store, auth.AdminStore and auth.SessionStore.
 type Store struct{ pool *pgxpool.Pool }
 
 // New makes a Store on a pool of the CRM side's database.
@@ -66,7 +66,7 @@ func (t tx) ListTokens(ctx context.Context, tenant string) ([]auth.Token, error)
 	rows, err := t.q.TokenList(ctx, tenant)
 	tokens := make([]auth.Token, len(rows))
 	for i, row := range rows {
-		tokens[i] = token(row)
+		tokens[i] = token(crmdb.TokenGetRow(row))
 	}
 	return tokens, err
 }
@@ -83,9 +83,17 @@ func (t tx) InsertAuditEntry(ctx context.Context, e auth.AuditEntry) error {
 	})
 }
 
-func token(row crmdb.Token) auth.Token {
-	return auth.Token{
+func token(row crmdb.TokenGetRow) auth.Token {
+	t := auth.Token{
 		ID: row.ID, Tenant: row.TenantID, Role: auth.Role(row.Role), Label: row.Label,
 		SecretHash: row.SecretHash, CreatedAt: row.CreatedAt, RevokedAt: row.RevokedAt, Account: row.AccountID,
 	}
+	if row.AccountID != nil && row.AccountName != nil {
+		t.Owner = &auth.Account{
+			ID: *row.AccountID, Tenant: row.TenantID, Name: *row.AccountName, DisplayName: orEmpty(row.AccountDisplayName),
+			Role: auth.Role(orEmpty(row.AccountRole)), Service: row.AccountService != nil && *row.AccountService,
+			DisabledAt: row.AccountDisabledAt,
+		}
+	}
+	return t
 }
