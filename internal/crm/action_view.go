@@ -1,6 +1,14 @@
 package crm
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"invoicebridge/internal/crmdb"
+)
 
 // OperationView is an operation with what a person can do about it.
 type OperationView struct {
@@ -18,5 +26,24 @@ func (s *Service) ViewOperation(ctx context.Context, tenant, key string) (Operat
 	if err != nil {
 		return OperationView{}, err
 	}
-	return OperationView{Operation: op, Actions: Actions(op, nil)}, nil
+	view := OperationView{Operation: op}
+	queries := crmdb.New(s.pool)
+	id, err := queries.ResolutionGetOpenOf(ctx, tenant, key)
+	if err == nil {
+		open, err := s.GetResolution(ctx, tenant, id)
+		if err != nil {
+			return OperationView{}, err
+		}
+		view.Proposal = &open
+	} else if !errors.Is(err, pgx.ErrNoRows) {
+		return OperationView{}, fmt.Errorf("get the open proposal: %w", err)
+	}
+	pause, err := queries.SourcePauseGet(ctx, tenant, op.Source)
+	if err == nil {
+		view.Pause = &SourcePause{PausedAt: pause.PausedAt, PausedBy: pause.PausedBy, Reason: pause.Reason}
+	} else if !errors.Is(err, pgx.ErrNoRows) {
+		return OperationView{}, fmt.Errorf("get the source's pause: %w", err)
+	}
+	view.Actions = Actions(op, view.Proposal)
+	return view, nil
 }

@@ -108,17 +108,13 @@ func (s *Service) ListDivergences(ctx context.Context, tenant string, f Divergen
 	}
 	page = make([]Divergence, len(rows))
 	for i, r := range rows {
-		page[i] = Divergence{
-			ID: r.ID, Kind: DivergenceKind(r.Kind), Owner: r.Owner, Subject: r.Subject, Source: r.Source, Order: r.OrderID,
-			Key: r.Key, Ours: r.Ours, Theirs: r.Theirs, Action: r.Action, FirstSeenAt: r.FirstSeenAt,
-			LastSeenAt: r.LastSeenAt, ResolvedAt: r.ResolvedAt, AgeSeconds: r.AgeSeconds,
-		}
+		page[i] = divergence(r)
 	}
 	return page, next, nil
 }
 
 func (f DivergenceFilter) params(tenant string) (crmdb.DivergenceListPageParams, error) {
-	arg := crmdb.DivergenceListPageParams{TenantID: tenant, Resolved: f.Resolved, MaxItems: DefaultPageLimit}
+	arg := crmdb.DivergenceListPageParams{TenantID: tenant, Resolved: f.Resolved, Accepted: f.Accepted, MaxItems: DefaultPageLimit}
 	switch {
 	case f.Limit < 0 || f.Limit > MaxPageLimit:
 		return arg, problem.New(problem.MalformedRequest, "limit must be from 1 to %d.", MaxPageLimit)

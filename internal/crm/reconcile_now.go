@@ -2,11 +2,16 @@ package crm
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"invoicebridge/internal/audit"
+	"invoicebridge/internal/crmdb"
+	"invoicebridge/internal/problem"
 )
 
 // ReconciliationRun is one run of reconciliation, as it stands.
@@ -24,14 +29,75 @@ type ReconciliationRun struct {
 	FinishedAt  *time.Time `json:"finished_at"`
 }
 
-// StartReconciliation begins a run of a tenant's reconciliation now: run, job and audit entry in one transaction. One that
-// is running already is refused with wrong-state.
+// StartReconciliation begins a run of a tenant's reconciliation now: run, job and audit entry in one transaction. Whoever
+// comes first goes on with it, that job or the schedule's. One that is running already is refused with wrong-state.
 func (s *Service) StartReconciliation(ctx context.Context, tenant string, by audit.By) (ReconciliationRun, error) {
-	return ReconciliationRun{}, errNotYet()
+	if err := checkBy(by); err != nil {
+		return ReconciliationRun{}, err
+	}
+	if s.opts.Actions == nil {
+		return ReconciliationRun{}, errors.New("start reconciliation: no jobs for it are configured")
+	}
+	id := uuid.Must(uuid.NewV7())
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		queries := crmdb.New(tx)
+		_, err := queries.ReconciliationRunBegin(ctx, crmdb.ReconciliationRunBeginParams{
+			ID: id, TenantID: tenant, Scope: ReconcileScope, Phase: phaseInvoices, OverlapSeconds: s.opts.ReconcileOverlap.Seconds(),
+			RequestedBy: by.Actor,
+		})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return refuseReconciliation(ctx, queries, tenant)
+		}
+		if err != nil {
+			return fmt.Errorf("begin: %w", err)
+		}
+		if err := s.opts.Actions.InsertReconciliation(ctx, tx, tenant); err != nil {
+			return fmt.Errorf("insert job: %w", err)
+		}
+		return writeAudit(ctx, queries, tenant, "reconciliation.start", id.String(), by)
+	})
+	if err != nil {
+		return ReconciliationRun{}, fmt.Errorf("start reconciliation: %w", err)
+	}
+	row, err := crmdb.New(s.pool).ReconciliationRunGet(ctx, tenant, id)
+	if err != nil {
+		return ReconciliationRun{}, fmt.Errorf("start reconciliation: read it: %w", err)
+	}
+	return reconciliationRun(row), nil
+}
+
+func refuseReconciliation(ctx context.Context, queries *crmdb.Queries, tenant string) error {
+	row, err := queries.ReconciliationRunGetOpen(ctx, tenant, ReconcileScope)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return problem.New(problem.WrongState, "%s", whyChanged)
+	}
+	if err != nil {
+		return err
+	}
+	return problem.New(problem.WrongState, "Reconciliation is running already, since %s (phase %s, %d compared so far).",
+		row.StartedAt.UTC().Format(time.RFC3339), row.Phase, row.Compared)
 }
 
 // ListReconciliations gives one page of a tenant's runs, the newest first, and the cursor of the next page; "" after the
 // last.
 func (s *Service) ListReconciliations(ctx context.Context, tenant string, f PageFilter) (page []ReconciliationRun, next string, err error) {
-	return nil, "", errNotYet()
+	return forward(f, func(at *time.Time, id *uuid.UUID, limit int32) ([]crmdb.ReconciliationRunListPageRow, error) {
+		rows, err := crmdb.New(s.pool).ReconciliationRunListPage(ctx, crmdb.ReconciliationRunListPageParams{
+			TenantID: tenant, Scope: ReconcileScope, AfterStartedAt: at, AfterID: id, MaxItems: limit,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list reconciliation runs: %w", err)
+		}
+		return rows, nil
+	}, func(r crmdb.ReconciliationRunListPageRow) mark { return mark{r.StartedAt, r.ID} },
+		func(r crmdb.ReconciliationRunListPageRow) ReconciliationRun {
+			return reconciliationRun(crmdb.ReconciliationRunGetRow(r))
+		})
+}
+
+func reconciliationRun(r crmdb.ReconciliationRunGetRow) ReconciliationRun {
+	return ReconciliationRun{
+		ID: r.ID, WindowFrom: r.WindowFrom, WindowTo: r.WindowTo, Phase: r.Phase, Compared: r.Compared, Found: r.Found,
+		Repaired: r.Repaired, RequestedBy: r.RequestedBy, StartedAt: r.StartedAt, UpdatedAt: r.UpdatedAt, FinishedAt: r.FinishedAt,
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/google/uuid"
 
 	"invoicebridge/internal/audit"
-	"invoicebridge/internal/problem"
 )
 
 // MaxReplays is the most operations that one run replays.
@@ -81,8 +80,4 @@ type ReplayItemFilter struct {
 	Result ReplayResult // "" is any
 	Limit  int          // 1 to MaxPageLimit; 0 is DefaultPageLimit
 	Cursor string       // of the page before; "" is the first page
-}
-
-func errNotYet() *problem.Problem {
-	return problem.New(problem.Unavailable, "This action is not there yet.")
 }

@@ -1,12 +1,12 @@
 package crm
 
 import (
-	"context"
 	"time"
 
 	"github.com/google/uuid"
 
 	"invoicebridge/internal/audit"
+	"invoicebridge/internal/crmdb"
 	"invoicebridge/internal/erpapi"
 )
 
@@ -59,7 +59,6 @@ type Resolution struct {
 	// ERPSaid is what the ERP answered when it was asked before the approval, or why it could not be asked.
 	ERPSaid string `json:"erp_said,omitzero"`
 
-	attempt         int32     // the operation's newest when this was proposed
 	proposerAccount uuid.UUID // uuid.Nil: a machine's token
 }
 
@@ -129,44 +128,23 @@ type ResolutionFilter struct {
 	Cursor string           // of the page before; "" is the first page
 }
 
-// ProposeResolution writes down what somebody says became of an operation that is unknown. Another person has to approve it
-// before it counts. Proposal and audit entry are one transaction.
-//
-// An operation that is not unknown, or has an open proposal, is refused with wrong-state; a proposal that is not whole is
-// malformed-request.
-func (s *Service) ProposeResolution(ctx context.Context, tenant, key string, p Proposal, by audit.By) (Resolution, error) {
-	return Resolution{}, errNotYet()
-}
-
-// ApproveResolution carries a proposal out: the operation is succeeded with the invoice, or failed and may be revised. by
-// must be a person with another account than the proposer's; else the problem is forbidden. An attempt that ends later
-// writes nothing.
-//
-// Before the transaction the ERP is asked. Where it contradicts the proposal, that is refused with wrong-state, which tells
-// what the ERP says; where it can't be reached, that is written down and no hindrance. Also refused with wrong-state: the
-// operation is not unknown any more, it was tried again since not_applied was proposed, another operation has the invoice,
-// or somebody else has decided meanwhile.
-func (s *Service) ApproveResolution(ctx context.Context, tenant string, id uuid.UUID, by audit.By) (Resolution, error) {
-	return Resolution{}, errNotYet()
-}
-
-// DeclineResolution ends a proposal without effect. by is as for ApproveResolution.
-func (s *Service) DeclineResolution(ctx context.Context, tenant string, id uuid.UUID, by audit.By) (Resolution, error) {
-	return Resolution{}, errNotYet()
-}
-
-// WithdrawResolution ends a proposal without effect. Only its proposer can.
-func (s *Service) WithdrawResolution(ctx context.Context, tenant string, id uuid.UUID, by audit.By) (Resolution, error) {
-	return Resolution{}, errNotYet()
-}
-
-// GetResolution gives one proposal; the problem is not-found if the tenant has none of that id.
-func (s *Service) GetResolution(ctx context.Context, tenant string, id uuid.UUID) (Resolution, error) {
-	return Resolution{}, errNotYet()
-}
-
-// ListResolutions gives one page of a tenant's proposals, the newest first, and the cursor of the next page; "" after the
-// last.
-func (s *Service) ListResolutions(ctx context.Context, tenant string, f ResolutionFilter) (page []Resolution, next string, err error) {
-	return nil, "", errNotYet()
+func resolution(r crmdb.ResolutionGetRow) Resolution {
+	res := Resolution{
+		ID: r.ID, Key: r.Key, Source: r.Source, Order: r.OrderID, OperationStatus: OperationStatus(r.OperationStatus),
+		Verdict: Verdict(r.Verdict), Evidence: r.Evidence, Reason: r.Reason, Status: ResolutionStatus(r.Status),
+		ProposedBy: r.ProposedBy, ProposedAt: r.ProposedAt, DecidedAt: r.DecidedAt, ERPSaid: r.ErpSaid,
+	}
+	if r.InvoiceID != nil && r.InvoiceNumber != nil {
+		res.Invoice = &erpapi.InvoiceLink{ID: r.InvoiceID.String(), Number: *r.InvoiceNumber}
+	}
+	if r.ProposerAccount != nil {
+		res.proposerAccount = *r.ProposerAccount
+	}
+	if r.DecidedBy != nil {
+		res.DecidedBy = *r.DecidedBy
+	}
+	if r.DecisionReason != nil {
+		res.DecisionReason = *r.DecisionReason
+	}
+	return res
 }

@@ -2,10 +2,22 @@ package crm
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
 	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
 
 	"invoicebridge/internal/audit"
+	"invoicebridge/internal/crmdb"
+	"invoicebridge/internal/logctx"
+	"invoicebridge/internal/problem"
 )
+
+// maxResumed is how many operations a resumed source has queued at once.
+const maxResumed = 10_000
 
 // SourcePause is who holds a source's deliveries back, since when and why.
 type SourcePause struct {
@@ -41,17 +53,99 @@ func (s Source) Actions() []ActionState {
 
 // ListSources gives every source that a tenant has orders from, or has paused, by name.
 func (s *Service) ListSources(ctx context.Context, tenant string) ([]Source, error) {
-	return nil, errNotYet()
+	rows, err := crmdb.New(s.pool).SourceList(ctx, tenant)
+	if err != nil {
+		return nil, fmt.Errorf("list sources: %w", err)
+	}
+	sources := make([]Source, len(rows))
+	for i, r := range rows {
+		sources[i] = Source{Source: r.Source, Pending: r.Pending, Processing: r.Processing, Unknown: r.Unknown, Flagged: r.Flagged}
+		if r.PausedAt != nil && r.PausedBy != nil && r.Reason != nil {
+			sources[i].Pause = &SourcePause{PausedAt: *r.PausedAt, PausedBy: *r.PausedBy, Reason: *r.Reason}
+		}
+	}
+	return sources, nil
 }
 
 // PauseSource holds a source's deliveries back: no attempt begins from then on. Those that run end as they would, and
-// orders go on being taken. Pause and audit entry are one transaction. One that is paused is refused with wrong-state.
+// orders go on being taken. Pause and audit entry are one transaction. The name is compared as Submit compares it; a source
+// need not have orders yet. One that is paused is refused with wrong-state.
 func (s *Service) PauseSource(ctx context.Context, tenant, source string, by audit.By) (SourcePause, error) {
-	return SourcePause{}, errNotYet()
+	source = normaliseID(source)
+	if err := errors.Join(checkBy(by), checkSource(source)); err != nil {
+		return SourcePause{}, err
+	}
+	pause := SourcePause{PausedBy: by.Actor, Reason: by.Reason}
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
+		queries := crmdb.New(tx)
+		pause.PausedAt, err = queries.SourcePauseInsert(ctx, crmdb.SourcePauseInsertParams{
+			TenantID: tenant, Source: source, PausedBy: by.Actor, Reason: by.Reason,
+		})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return refusePause(ctx, queries, tenant, source)
+		}
+		if err != nil {
+			return err
+		}
+		return writeAudit(ctx, queries, tenant, "source.pause", source, by)
+	})
+	if err != nil {
+		return SourcePause{}, fmt.Errorf("pause a source: %w", err)
+	}
+	s.log.LogAttrs(ctx, slog.LevelWarn, "deliveries of a source paused", slog.String(logctx.TenantKey, tenant),
+		slog.String("source", source), slog.String("actor", by.Actor))
+	return pause, nil
+}
+
+func checkSource(source string) error {
+	if source == "" || utf8.RuneCountInString(source) > maxSourceLength || storable(source) != source {
+		return problem.New(problem.MalformedRequest, "source must be text of 1 to %d characters.", maxSourceLength)
+	}
+	return nil
+}
+
+func refusePause(ctx context.Context, queries *crmdb.Queries, tenant, source string) error {
+	row, err := queries.SourcePauseGet(ctx, tenant, source)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return problem.New(problem.WrongState, "%s", whyChanged)
+	}
+	if err != nil {
+		return err
+	}
+	return problem.New(problem.WrongState, "Its deliveries are paused already, by %s since %s.", row.PausedBy, row.PausedAt.UTC().Format(time.RFC3339))
 }
 
 // ResumeSource ends a source's pause. What is due is queued in the same transaction (the oldest 10,000; the sweep does the
 // rest), and how many that are is returned. A source that is not paused is refused with wrong-state.
 func (s *Service) ResumeSource(ctx context.Context, tenant, source string, by audit.By) (queued int, err error) {
-	return 0, errNotYet()
+	source = normaliseID(source)
+	if err := errors.Join(checkBy(by), checkSource(source)); err != nil {
+		return 0, err
+	}
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		queries := crmdb.New(tx)
+		n, err := queries.SourcePauseDelete(ctx, tenant, source)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return problem.New(problem.WrongState, "Its deliveries are not paused.")
+		}
+		due, err := queries.SourcePauseListDue(ctx, tenant, source, maxResumed)
+		if err != nil {
+			return fmt.Errorf("list what is due: %w", err)
+		}
+		if queued = len(due); queued > 0 {
+			if err := s.jobs.InsertDeliveries(ctx, tx, due, time.Time{}); err != nil {
+				return fmt.Errorf("insert jobs: %w", err)
+			}
+		}
+		return writeAudit(ctx, queries, tenant, "source.resume", source, by)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("resume a source: %w", err)
+	}
+	s.log.LogAttrs(ctx, slog.LevelInfo, "deliveries of a source resumed", slog.String(logctx.TenantKey, tenant),
+		slog.String("source", source), slog.Int("queued", queued), slog.String("actor", by.Actor))
+	return queued, nil
 }

@@ -1,6 +1,9 @@
 package crm
 
-import "invoicebridge/internal/problem"
+import (
+	"invoicebridge/internal/audit"
+	"invoicebridge/internal/problem"
+)
 
 // Channel is the way an order came in.
 type Channel string
@@ -41,6 +44,8 @@ const (
 type SubmitOptions struct {
 	// KeepGood stores the good orders of a call that has refused ones. Without it one refused order refuses all.
 	KeepGood bool
+
+	byHand *audit.By // who wrote the orders, if a person did
 }
 
 // Submission is what one submitted order led to.

@@ -70,6 +70,9 @@ func (c *submitTx) lockOrders(ctx context.Context) error {
 	if err := c.readSeen(ctx); err != nil {
 		return err
 	}
+	if err := c.readCancelled(ctx); err != nil {
+		return err
+	}
 	return c.lockOperations(ctx)
 }
 

@@ -21,6 +21,11 @@ type orderState struct {
 	retired    []*operationState         // those that this call took out of them
 	seen       map[messageKey]bool
 	changed    bool // the row is to be updated
+
+	// cancelledByHand are the requests that a person cancelled, by claims that have no live operation.
+	cancelledByHand map[claim]hash
+	byHand          bool    // this call is a person's: what was cancelled by hand is wanted again
+	staysCancelled  []claim // what the newest version wants, and a person cancelled
 }
 
 // messageKey recognises a message that came before.
@@ -43,6 +48,8 @@ func (st *orderState) take(in *incoming) Submission {
 		return st.submission(in, OutcomeAlreadyThere, "this message came before")
 	case !st.known:
 		return st.create(in)
+	case st.byHand && in.contentHash == st.contentHash && len(st.lacking(in)) > 0:
+		return st.wantAgain(in)
 	case in.version == nil && in.contentHash == st.contentHash:
 		return st.submission(in, OutcomeAlreadyThere, "")
 	case in.version == nil && st.version == math.MaxInt64:
@@ -101,7 +108,7 @@ func (st *orderState) replace(in *incoming, version int64) Submission {
 	if in.status == OrderCancelled {
 		return st.submission(in, OutcomeCancelled, "")
 	}
-	return st.submission(in, OutcomeChanged, "")
+	return st.submission(in, OutcomeChanged, staysCancelled(st.staysCancelled))
 }
 
 func (st *orderState) refuseVersion(in *incoming, version int64, detail string, args ...any) Submission {
@@ -128,10 +135,13 @@ func (st *orderState) submission(in *incoming, outcome Outcome, detail string) S
 // that were sent otherwise: they stay as they are.
 func (st *orderState) want(in *incoming) (differ []*operationState) {
 	wanted := map[claim]bool{}
+	st.staysCancelled = nil
 	for _, w := range in.wants {
 		wanted[w.claim] = true
 		op := st.operations[w.claim]
 		switch {
+		case op == nil && !st.byHand && st.cancelledByHand[w.claim] == w.hash:
+			st.staysCancelled = append(st.staysCancelled, w.claim)
 		case op == nil:
 			st.add(w, nil)
 		case op.requestHash == w.hash:
