@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	dto "github.com/prometheus/client_model/go"
 
 	"invoicebridge/internal/audit"
 	"invoicebridge/internal/backoff"
@@ -225,14 +226,19 @@ func TestAQueuedRegistrationIsKnownAsSuchOnlyWhileAJobIsAboutToWorkOnIt(t *testi
 	}
 }
 
-func TestMetricsTellWhichTargetTakesNoCredential(t *testing.T) {
+func TestMetricsTellThatATargetTakesNoCredentialAndHowManyInvoicesGoTogether(t *testing.T) {
 	b := setupERP(t, nil)
 	m := NewERPMetrics(b.pool, nil)
-	m.TargetNotAuthorised("acme", "gateway")
+	wantFigures(t, gather(t, m), map[string]float64{"erp_target_not_authorised_total": 0})
 	m.TargetNotAuthorised("acme", "gateway")
 	m.TargetNotAuthorised("other", "gateway")
-	got := gather(t, m)
-	if got["erp_target_not_authorised_total gateway acme"] != 2 || got["erp_target_not_authorised_total gateway other"] != 1 {
-		t.Errorf("got %v", got)
+	m.Committed(3)
+	wantFigures(t, gather(t, m), map[string]float64{"erp_target_not_authorised_total": 2})
+	var group dto.Metric
+	if err := m.groups.Write(&group); err != nil {
+		t.Fatal(err)
+	}
+	if h := group.GetHistogram(); h.GetSampleCount() != 1 || h.GetSampleSum() != 3 {
+		t.Errorf("one group of three invoices is told as %v", h)
 	}
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,11 +52,15 @@ func TestTheClientPurgesByItselfAndTellsHowMuch(t *testing.T) {
 		return b.count("river_job WHERE kind = $1 AND state = 'completed'", PurgeKind) == 1
 	})
 	got := gather(t, metrics)
+	overdue := gather(t, b.purge()) // read just now, where got may have the one of a moment ago
 	for name, want := range map[string]float64{
 		"crm_purged_rows_total operations": 3, "crm_purged_rows_total orders": 3, "crm_purged_rows_total attempts": 3,
 		"crm_purge_overdue_seconds operations": 0, "crm_purge_overdue_seconds orders": 0, "crm_purge_overdue_seconds attempts": 0,
 		"crm_purge_overdue_seconds inbox_messages": 0, "crm_purge_refused_rows_total operations": 0,
 	} {
+		if _, there := overdue[name]; there && strings.HasPrefix(name, "crm_purge_overdue_seconds") {
+			got[name] = overdue[name]
+		}
 		if value, there := got[name]; !there || value != want {
 			t.Errorf("%s is %v, want %v", name, value, want)
 		}

@@ -63,7 +63,7 @@ func TestTheSweepFindsWhatNobodyWouldDeliver(t *testing.T) {
 		"cancelled, no job":                {[]string{"UPDATE operations SET status = 'cancelled', next_attempt_at = NULL, finished_at = now()", noJob}, 0},
 		"failed, no job":                   {[]string{"UPDATE operations SET status = 'failed', next_attempt_at = NULL, finished_at = now(), " + sent, noJob}, 0},
 	} {
-		b.exec("TRUNCATE operations, inbox_messages, orders, attempts")
+		b.exec("TRUNCATE operations, inbox_messages, orders, attempts CASCADE")
 		b.exec("DELETE FROM river_job")
 		b.submit(0, 1)
 		for _, sql := range tc.sql {
