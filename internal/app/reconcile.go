@@ -61,7 +61,7 @@ func newCRMReconciliation(cfg CRMReconcile, pool *pgxpool.Pool, client *erpapi.C
 		return told, err
 	}
 	return reconciliation{
-		job:     jobs.Reconcile{Run: reconciler.RunAll, Interval: cfg.Interval, Logger: log},
+		job:     jobs.Reconcile{Run: reconciler.RunAll, RunTenant: reconciler.Continue, Interval: cfg.Interval, Logger: log},
 		metrics: jobs.NewReconcileMetrics("crm", standing, log),
 	}
 }

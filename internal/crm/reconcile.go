@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"invoicebridge/internal/crmdb"
@@ -166,4 +167,21 @@ func (r *Reconciler) RunAll(ctx context.Context) error {
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// Continue is Run for a tenant's open run; without one there is nothing to do. What another process does is no error.
+func (r *Reconciler) Continue(ctx context.Context, tenant string) error {
+	_, err := crmdb.New(r.pool).ReconciliationRunGetOpen(ctx, tenant, ReconcileScope)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reconcile: look for the open run: %w", err)
+	}
+	_, err = r.Run(ctx, tenant, time.Time{})
+	if errors.Is(err, ErrOvertaken) {
+		r.opts.Logger.InfoContext(ctx, "reconciliation is done by another process", logctx.TenantKey, tenant)
+		return nil
+	}
+	return err
 }

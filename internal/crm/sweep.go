@@ -79,3 +79,32 @@ func (s *Sweeper) insert(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) error 
 	}
 	return nil
 }
+
+// RequeueOptions say what a run of replays without a job is.
+type RequeueOptions struct {
+	JobKind    string        // the kind that ActionJobs inserts
+	JobTimeout time.Duration // a job that has been running for longer has no client any more
+	Margin     time.Duration // how long nothing must have happened
+}
+
+// RequeueReplayRuns enqueues, in one transaction, runs of replays that are not finished and have no live job, and says how
+// many. Two at once may enqueue one twice, which does no harm: its jobs take turns.
+func (s *Service) RequeueReplayRuns(ctx context.Context, opt RequeueOptions) (enqueued int, err error) {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		runs, err := crmdb.New(tx).ReplayRunListWithoutJob(ctx, opt.Margin.Seconds(), opt.JobKind, opt.JobTimeout.Seconds())
+		if err != nil {
+			return fmt.Errorf("list replays without a job: %w", err)
+		}
+		for _, id := range runs {
+			if err := s.opts.Actions.InsertReplayRun(ctx, tx, id); err != nil {
+				return fmt.Errorf("enqueue a replay without a job: %w", err)
+			}
+		}
+		enqueued = len(runs)
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("sweep replays: %w", err)
+	}
+	return enqueued, nil
+}

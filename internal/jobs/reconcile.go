@@ -44,17 +44,22 @@ func (ReconcileArgs) InsertOpts() river.InsertOpts {
 type Reconcile struct {
 	// Run compares all there is to compare. It can be cut off at any time by its context, and goes on from there when it is
 	// called again.
-	Run      func(ctx context.Context) error
-	Interval time.Duration // 0: DefaultReconcileInterval
-	RunTime  time.Duration // how long one job works on a run before it makes room; 0: DefaultReconcileRunTime
-	Logger   *slog.Logger  // nil discards
+	Run func(ctx context.Context) error
+	// RunTenant is Run for one tenant, when a person asks for it. It ends at once if there is no open run. nil: nobody can.
+	RunTenant func(ctx context.Context, tenant string) error
+	Interval  time.Duration // 0: DefaultReconcileInterval
+	RunTime   time.Duration // how long one job works on a run before it makes room; 0: DefaultReconcileRunTime
+	Logger    *slog.Logger  // nil discards
 }
 
 func (r Reconcile) kinds() []string {
 	if r.Run == nil {
 		return nil
 	}
-	return []string{ReconcileKind}
+	if r.RunTenant == nil {
+		return []string{ReconcileKind}
+	}
+	return []string{ReconcileKind, ReconcileTenantKind}
 }
 
 // addTo adds the reconciliation to a client's configuration.
@@ -70,6 +75,9 @@ func (r Reconcile) addTo(config *river.Config) {
 	}
 	r.Logger = logger(r.Logger)
 	river.AddWorker(config.Workers, &ReconcileWorker{reconcile: r})
+	if r.RunTenant != nil {
+		river.AddWorker(config.Workers, &ReconcileTenantWorker{reconcile: r})
+	}
 	config.Queues[queueReconciliation] = river.QueueConfig{MaxWorkers: 1}
 	config.PeriodicJobs = append(config.PeriodicJobs, river.NewPeriodicJob(
 		river.PeriodicInterval(r.Interval),
@@ -92,18 +100,22 @@ func (w *ReconcileWorker) Timeout(*river.Job[ReconcileArgs]) time.Duration {
 // Work goes on with the run that is open, or makes one. A run that takes longer than a job goes on in the next one, so that
 // no job is long and a dead process's is soon taken up. One that is interrupted by a shutdown is no failure.
 func (w *ReconcileWorker) Work(ctx context.Context, job *river.Job[ReconcileArgs]) error {
-	limited, cancel := context.WithTimeout(ctx, w.reconcile.RunTime)
+	return w.reconcile.work(ctx, job.AttemptedAt, w.reconcile.Run)
+}
+
+func (r Reconcile) work(ctx context.Context, began *time.Time, run func(ctx context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, r.RunTime)
 	defer cancel()
-	err := w.reconcile.Run(limited)
+	err := run(limited)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		w.reconcile.Logger.InfoContext(ctx, "reconciliation interrupted, the next run goes on")
+		r.Logger.InfoContext(ctx, "reconciliation interrupted, the next run goes on")
 		return nil
 	case errors.Is(limited.Err(), context.DeadlineExceeded):
-		return snoozeUntil(job.AttemptedAt.Add(w.reconcile.RunTime+reconcilePause), time.Now)
+		return snoozeUntil(began.Add(r.RunTime+reconcilePause), time.Now)
 	}
-	w.reconcile.Logger.ErrorContext(ctx, "reconciliation failed, the next run goes on", "error", err)
+	r.Logger.ErrorContext(ctx, "reconciliation failed, the next run goes on", "error", err)
 	return err
 }
