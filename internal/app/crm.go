@@ -49,6 +49,7 @@ type CRMConfig struct {
 
 	Reconcile CRMReconcile `embed:""`
 	Retention CRMRetention `embed:""`
+	Access    AccessConfig `embed:"" envprefix:"CRM_"`
 
 	// BackOff is the pause between attempts; not for configuration, but for those who run the service in their
 	// own process. Zero: crm.DefaultBackOff.
@@ -79,7 +80,7 @@ func (c CRMConfig) Validate() error {
 		mistakes = append(mistakes, mistake("CRM_SWEEP_INTERVAL", "%s is less than a second", c.SweepInterval))
 	}
 	mistakes = append(mistakes, validateTimeout("CRM_REQUEST_TIMEOUT", c.RequestTimeout),
-		validateTimeout("SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.validateAttemptTimeout(), c.Retention.check(),
+		validateTimeout("SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.validateAttemptTimeout(), c.Retention.check(), c.Access.check("CRM_"),
 		c.Reconcile.check(orDefault(c.TotalTime, crm.DefaultTotalTime), c.Retention.keep().WithDefaults().PersonalData))
 	if _, err := c.erpClient(); err != nil {
 		mistakes = append(mistakes, mistake("ERP_URL", "%v", err))
@@ -200,12 +201,17 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, traces *telemetry.
 	})
 	reconciliation := newCRMReconciliation(cfg.Reconcile, pool, client, tokens, jobs.NewSweeper(pool, inserter, deliverer, 0), log)
 	stopping := new(Stopping)
+	store := crmstore.New(pool)
+	deps := cfg.Access.deps(store, log)
+	deps.Tokens, deps.Ready, deps.Pool = auth.NewVerifier(store), readiness(pool, CRMSchema(), stopping), pool
+	deps.RequestTimeout, deps.MaxInFlight = cfg.RequestTimeout, cfg.MaxInFlight
+	orders := crm.NewService(pool, inserter, crm.Options{
+		Logger: log, Submitted: metrics.OrderSubmitted, Actions: inserter, ERP: client, Token: tokens.of,
+		ReconcileOverlap: cfg.Reconcile.overlap(),
+	})
 	handler, err := httpapi.NewCRM(httpapi.CRMDeps{
-		Deps: httpapi.Deps{
-			Logger: log, Tokens: auth.NewVerifier(crmstore.New(pool)), Ready: readiness(pool, CRMSchema(), stopping), Pool: pool,
-			RequestTimeout: cfg.RequestTimeout, MaxInFlight: cfg.MaxInFlight,
-		},
-		Orders:     crm.NewService(pool, inserter, crm.Options{Logger: log, Submitted: metrics.OrderSubmitted}),
+		Deps:       deps,
+		Orders:     orders,
 		Collectors: append([]prometheus.Collector{metrics, purge.metrics, reconciliation.metrics}, keys.Collectors()...),
 	})
 	if err != nil {
@@ -215,7 +221,8 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, traces *telemetry.
 		Deliverer: deliverer, Inserter: inserter, Metrics: metrics, Logger: log,
 	}, jobs.Config{
 		Workers: cfg.Workers, SweepInterval: cfg.SweepInterval,
-		SoftStopTimeout: shareOfShutdown(cfg.ShutdownTimeout), Purge: purge.job, Reconcile: reconciliation.job, Traces: traces.Provider(),
+		SoftStopTimeout: shareOfShutdown(cfg.ShutdownTimeout), Purge: purge.job, Reconcile: reconciliation.job,
+		Replays: jobs.Replays{Runs: orders, Logger: log}, Traces: traces.Provider(),
 	})
 	if err != nil {
 		return nil, err

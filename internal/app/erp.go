@@ -33,6 +33,7 @@ type ERPConfig struct {
 	Registering RegisterConfig `embed:""`
 	Reconcile   ERPReconcile   `embed:""`
 	Retention   ERPRetention   `embed:""`
+	Access      AccessConfig   `embed:"" envprefix:"ERP_"`
 
 	// Traces is not for configuration, but for those who run the service in their own process. Zero: the OTEL_ variables
 	// decide.
@@ -57,7 +58,7 @@ func (c ERPConfig) Check() error {
 		mistakes = append(mistakes, mistake("ERP_KEY_RETENTION", "%s is less than an hour: callers may still be trying", c.KeyRetention))
 	}
 	mistakes = append(mistakes, validateTimeout("ERP_REQUEST_TIMEOUT", c.RequestTimeout), validateTimeout("ERP_SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.Registering.check(),
-		c.Reconcile.check(orDefault(c.Registering.TotalTime, invoice.DefaultRegistrationTime)), c.Retention.check(c.KeyRetention))
+		c.Reconcile.check(orDefault(c.Registering.TotalTime, invoice.DefaultRegistrationTime)), c.Retention.check(c.KeyRetention), c.Access.check("ERP_"))
 	return errors.Join(mistakes...)
 }
 
@@ -124,11 +125,12 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 	invoices := invoice.NewService(pool, invoice.Options{
 		Logger: log, KeyRetention: cfg.KeyRetention, Registrations: registering.queue, Committed: registering.metrics.Committed,
 	})
+	store := erpstore.New(pool)
+	deps := cfg.Access.deps(store, log)
+	deps.Tokens, deps.Ready, deps.Pool = auth.NewVerifier(store), readiness(pool, ERPSchema(), stopping), pool
+	deps.RequestTimeout, deps.MaxInFlight = cfg.RequestTimeout, cfg.MaxInFlight
 	handler, err := httpapi.NewERP(httpapi.ERPDeps{
-		Deps: httpapi.Deps{
-			Logger: log, Tokens: auth.NewVerifier(erpstore.New(pool)), Ready: readiness(pool, ERPSchema(), stopping), Pool: pool,
-			RequestTimeout: cfg.RequestTimeout, MaxInFlight: cfg.MaxInFlight,
-		},
+		Deps:     deps,
 		Invoices: invoice.NewBatcher(invoices), Registrations: invoices, Collectors: []prometheus.Collector{registering.metrics, registering.purge.metrics, registering.reconciliation.metrics},
 	})
 	if err != nil {

@@ -20,6 +20,8 @@ const (
 	// DefaultIdle is how long a session lasts without a request, DefaultLife how long it lasts at all.
 	DefaultIdle = time.Hour
 	DefaultLife = 12 * time.Hour
+	// MinIdle is more than the time within which use is not written down.
+	MinIdle = 5 * time.Minute
 	// touchEvery keeps pages cheap: that a session is used is written down at most this often.
 	touchEvery = time.Minute
 )
