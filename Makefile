@@ -12,7 +12,7 @@ RACE  ?=
 PKG   ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint generate verify-generate verify fmt clean
+.PHONY: help run build test screenshots pictures lint generate verify-generate verify fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,14 @@ build: ## build the programs into bin/
 test: ## run all tests on one temporary PostgreSQL (RACE=1, PKG=./internal/...)
 	$(GO) build -o bin/withpg ./internal/testdb/cmd/withpg
 	bin/withpg $(GO) test $(if $(RACE),-race) -timeout 20m $(PKG)
+
+screenshots: ## keep a picture of every page, light and dark, in artefacts/screenshots
+	$(GO) build -o bin/withpg ./internal/testdb/cmd/withpg
+	SCREENSHOTS=$(CURDIR)/artefacts/screenshots bin/withpg $(GO) test -count=1 -run TestEveryPage ./internal/browsertest
+
+pictures: ## make the pictures of docs/operations.md anew
+	$(GO) build -o bin/withpg ./internal/testdb/cmd/withpg
+	bin/withpg $(GO) test -count=1 -run TestPicturesForTheManual ./internal/browsertest -pictures $(CURDIR)/docs/pictures
 
 lint: ## golangci-lint, with the architecture's import rules in it
 	$(TOOL) golangci-lint run ./...
