@@ -14,21 +14,21 @@ import (
 
 const divergenceAccept = `-- name: DivergenceAccept :execrows
 UPDATE divergences
-SET accepted_at = now(), accepted_by = $1, note = $2
+SET accepted_at = now(), decided_by = $1, decision_reason = $2
 WHERE tenant_id = $3 AND id = $4 AND accepted_at IS NULL AND resolved_at IS NULL
 `
 
 type DivergenceAcceptParams struct {
-	AcceptedBy string
-	Note       string
-	TenantID   string
-	ID         int64
+	DecidedBy      string
+	DecisionReason string
+	TenantID       string
+	ID             int64
 }
 
 func (q *Queries) DivergenceAccept(ctx context.Context, arg DivergenceAcceptParams) (int64, error) {
 	result, err := q.db.Exec(ctx, divergenceAccept,
-		arg.AcceptedBy,
-		arg.Note,
+		arg.DecidedBy,
+		arg.DecisionReason,
 		arg.TenantID,
 		arg.ID,
 	)
@@ -40,22 +40,22 @@ func (q *Queries) DivergenceAccept(ctx context.Context, arg DivergenceAcceptPara
 
 const divergenceClose = `-- name: DivergenceClose :execrows
 UPDATE divergences
-SET resolved_at = now(), closed_by = $1, note = $2
+SET resolved_at = now(), decided_by = $1, decision_reason = $2
 WHERE tenant_id = $3 AND id = $4 AND resolved_at IS NULL
 `
 
 type DivergenceCloseParams struct {
-	ClosedBy string
-	Note     string
-	TenantID string
-	ID       int64
+	DecidedBy      string
+	DecisionReason string
+	TenantID       string
+	ID             int64
 }
 
 // Found again, it opens anew: the unique index is about those that are not resolved.
 func (q *Queries) DivergenceClose(ctx context.Context, arg DivergenceCloseParams) (int64, error) {
 	result, err := q.db.Exec(ctx, divergenceClose,
-		arg.ClosedBy,
-		arg.Note,
+		arg.DecidedBy,
+		arg.DecisionReason,
 		arg.TenantID,
 		arg.ID,
 	)
@@ -330,7 +330,7 @@ func (q *Queries) DivergenceResolve(ctx context.Context, arg DivergenceResolvePa
 
 const divergenceSearch = `-- name: DivergenceSearch :many
 SELECT d.id, d.kind, d.owner, d.subject, d.source, d.order_id, d.key, d.ours, d.theirs, d.action, d.first_seen_at, d.last_seen_at,
-       d.resolved_at, d.accepted_at, d.accepted_by, d.closed_by, d.note, i.id AS invoice_id, i.number AS invoice_number
+       d.resolved_at, d.accepted_at, d.decided_by, d.decision_reason, i.id AS invoice_id, i.number AS invoice_number
 FROM divergences AS d
 LEFT JOIN invoices AS i ON i.operation_key = d.key AND i.tenant_id = d.tenant_id
 WHERE d.tenant_id = $1
@@ -356,25 +356,24 @@ type DivergenceSearchParams struct {
 }
 
 type DivergenceSearchRow struct {
-	ID            int64
-	Kind          string
-	Owner         string
-	Subject       string
-	Source        string
-	OrderID       string
-	Key           string
-	Ours          string
-	Theirs        string
-	Action        string
-	FirstSeenAt   time.Time
-	LastSeenAt    time.Time
-	ResolvedAt    *time.Time
-	AcceptedAt    *time.Time
-	AcceptedBy    string
-	ClosedBy      string
-	Note          string
-	InvoiceID     *uuid.UUID
-	InvoiceNumber *string
+	ID             int64
+	Kind           string
+	Owner          string
+	Subject        string
+	Source         string
+	OrderID        string
+	Key            string
+	Ours           string
+	Theirs         string
+	Action         string
+	FirstSeenAt    time.Time
+	LastSeenAt     time.Time
+	ResolvedAt     *time.Time
+	AcceptedAt     *time.Time
+	DecidedBy      string
+	DecisionReason string
+	InvoiceID      *uuid.UUID
+	InvoiceNumber  *string
 }
 
 // Newest first, from behind the position (beyond_at, beyond_id) on.
@@ -410,9 +409,8 @@ func (q *Queries) DivergenceSearch(ctx context.Context, arg DivergenceSearchPara
 			&i.LastSeenAt,
 			&i.ResolvedAt,
 			&i.AcceptedAt,
-			&i.AcceptedBy,
-			&i.ClosedBy,
-			&i.Note,
+			&i.DecidedBy,
+			&i.DecisionReason,
 			&i.InvoiceID,
 			&i.InvoiceNumber,
 		); err != nil {

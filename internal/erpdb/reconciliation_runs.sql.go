@@ -83,14 +83,14 @@ WITH forgotten AS (
                            FROM reconciliation_runs AS newer
                            WHERE newer.tenant_id = $2 AND newer.scope = $3 AND newer.finished_at IS NOT NULL)
 )
-INSERT INTO reconciliation_runs (id, tenant_id, scope, window_from, window_to, phase)
-SELECT $1, $2, $3,
-       least(coalesce(least($4::timestamptz, -- of nulls, least takes no notice
-                            (SELECT max(r.window_to) - make_interval(secs => $5::float8)
+INSERT INTO reconciliation_runs (id, tenant_id, scope, requested_by, window_from, window_to, phase)
+SELECT $1, $2, $3, $4::text,
+       least(coalesce(least($5::timestamptz, -- of nulls, least takes no notice
+                            (SELECT max(r.window_to) - make_interval(secs => $6::float8)
                              FROM reconciliation_runs AS r
                              WHERE r.tenant_id = $2 AND r.scope = $3 AND r.finished_at IS NOT NULL)),
                       TIMESTAMPTZ '1970-01-01 00:00:00Z'), now() - interval '1 second'),
-       now(), $6::text
+       now(), $7::text
 ON CONFLICT (tenant_id, scope) WHERE finished_at IS NULL DO NOTHING
 RETURNING id, window_from, window_to, phase, cursor, compared, found, repaired, started_at
 `
@@ -99,6 +99,7 @@ type ReconciliationRunBeginParams struct {
 	ID             uuid.UUID
 	TenantID       string
 	Scope          string
+	RequestedBy    string
 	Since          *time.Time
 	OverlapSeconds float64
 	Phase          string
@@ -125,6 +126,7 @@ func (q *Queries) ReconciliationRunBegin(ctx context.Context, arg Reconciliation
 		arg.ID,
 		arg.TenantID,
 		arg.Scope,
+		arg.RequestedBy,
 		arg.Since,
 		arg.OverlapSeconds,
 		arg.Phase,
@@ -180,7 +182,8 @@ func (q *Queries) ReconciliationRunGetOpen(ctx context.Context, tenantID string,
 }
 
 const reconciliationRunList = `-- name: ReconciliationRunList :many
-SELECT id, window_from, window_to, phase, compared, found, repaired, started_at, updated_at, finished_at
+SELECT id, window_from, window_to, phase, compared, found, repaired, requested_by, started_at, updated_at,
+       finished_at
 FROM reconciliation_runs
 WHERE tenant_id = $1 AND scope = $2
 ORDER BY started_at DESC, id DESC
@@ -188,16 +191,17 @@ LIMIT $3
 `
 
 type ReconciliationRunListRow struct {
-	ID         uuid.UUID
-	WindowFrom time.Time
-	WindowTo   time.Time
-	Phase      string
-	Compared   int64
-	Found      int64
-	Repaired   int64
-	StartedAt  time.Time
-	UpdatedAt  time.Time
-	FinishedAt *time.Time
+	ID          uuid.UUID
+	WindowFrom  time.Time
+	WindowTo    time.Time
+	Phase       string
+	Compared    int64
+	Found       int64
+	Repaired    int64
+	RequestedBy string
+	StartedAt   time.Time
+	UpdatedAt   time.Time
+	FinishedAt  *time.Time
 }
 
 // The newest runs of a tenant.
@@ -218,6 +222,7 @@ func (q *Queries) ReconciliationRunList(ctx context.Context, tenantID string, sc
 			&i.Compared,
 			&i.Found,
 			&i.Repaired,
+			&i.RequestedBy,
 			&i.StartedAt,
 			&i.UpdatedAt,
 			&i.FinishedAt,

@@ -12,13 +12,14 @@ ALTER TABLE targets
 -- A difference that a person has accepted stays so when it is found again, and no longer counts as open. One that was
 -- closed by hand and is found again opens anew, as a row of its own.
 ALTER TABLE divergences
-    ADD COLUMN accepted_at timestamptz,
-    ADD COLUMN accepted_by text NOT NULL DEFAULT '',
-    ADD COLUMN closed_by   text NOT NULL DEFAULT '',
-    ADD COLUMN note        text NOT NULL DEFAULT '',
+    ADD COLUMN accepted_at     timestamptz,
+    ADD COLUMN decided_by      text NOT NULL DEFAULT '',
+    ADD COLUMN decision_reason text NOT NULL DEFAULT '',
     ADD CONSTRAINT divergences_accepted_at_tellable CHECK (is_tellable(accepted_at)),
-    ADD CONSTRAINT divergences_accepted_by_somebody CHECK ((accepted_at IS NULL) = (accepted_by = '')),
-    ADD CONSTRAINT divergences_closed_when_resolved CHECK (closed_by = '' OR resolved_at IS NOT NULL);
+    ADD CONSTRAINT divergences_accepted_by_somebody CHECK (accepted_at IS NULL OR decided_by <> '');
+
+-- Who asked for the run; empty: the schedule.
+ALTER TABLE reconciliation_runs ADD COLUMN requested_by text NOT NULL DEFAULT '';
 
 -- What a person types into a search: the beginning of an order's id or of a customer's name, in any case. (Numbers and keys
 -- have their unique indexes.) In byte order, so that LIKE 'x%' reads a range whatever the database's collation is. The tenant
@@ -40,10 +41,10 @@ ALTER TABLE audit_entries DROP CONSTRAINT audit_entries_occurred_at_tellable;
 DROP INDEX key_conflicts_key_idx;
 DROP INDEX invoices_order_search_idx;
 DROP INDEX invoices_customer_search_idx;
+ALTER TABLE reconciliation_runs DROP COLUMN requested_by;
 ALTER TABLE divergences
-    DROP CONSTRAINT divergences_closed_when_resolved, DROP CONSTRAINT divergences_accepted_by_somebody,
-    DROP CONSTRAINT divergences_accepted_at_tellable,
-    DROP COLUMN note, DROP COLUMN closed_by, DROP COLUMN accepted_by, DROP COLUMN accepted_at;
+    DROP CONSTRAINT divergences_accepted_by_somebody, DROP CONSTRAINT divergences_accepted_at_tellable,
+    DROP COLUMN decision_reason, DROP COLUMN decided_by, DROP COLUMN accepted_at;
 ALTER TABLE targets
     DROP CONSTRAINT targets_times_tellable, DROP CONSTRAINT targets_paused_by_somebody,
     DROP COLUMN pause_reason, DROP COLUMN paused_by, DROP COLUMN paused_at;

@@ -66,7 +66,7 @@ GROUP BY kind;
 -- name: DivergenceSearch :many
 -- Newest first, from behind the position (beyond_at, beyond_id) on.
 SELECT d.id, d.kind, d.owner, d.subject, d.source, d.order_id, d.key, d.ours, d.theirs, d.action, d.first_seen_at, d.last_seen_at,
-       d.resolved_at, d.accepted_at, d.accepted_by, d.closed_by, d.note, i.id AS invoice_id, i.number AS invoice_number
+       d.resolved_at, d.accepted_at, d.decided_by, d.decision_reason, i.id AS invoice_id, i.number AS invoice_number
 FROM divergences AS d
 LEFT JOIN invoices AS i ON i.operation_key = d.key AND i.tenant_id = d.tenant_id
 WHERE d.tenant_id = @tenant_id
@@ -89,11 +89,11 @@ FOR NO KEY UPDATE;
 
 -- name: DivergenceAccept :execrows
 UPDATE divergences
-SET accepted_at = now(), accepted_by = @accepted_by, note = @note
+SET accepted_at = now(), decided_by = @decided_by, decision_reason = @decision_reason
 WHERE tenant_id = @tenant_id AND id = @id AND accepted_at IS NULL AND resolved_at IS NULL;
 
 -- name: DivergenceClose :execrows
 -- Found again, it opens anew: the unique index is about those that are not resolved.
 UPDATE divergences
-SET resolved_at = now(), closed_by = @closed_by, note = @note
+SET resolved_at = now(), decided_by = @decided_by, decision_reason = @decision_reason
 WHERE tenant_id = @tenant_id AND id = @id AND resolved_at IS NULL;

@@ -15,8 +15,8 @@ WITH forgotten AS (
                            FROM reconciliation_runs AS newer
                            WHERE newer.tenant_id = @tenant_id AND newer.scope = @scope AND newer.finished_at IS NOT NULL)
 )
-INSERT INTO reconciliation_runs (id, tenant_id, scope, window_from, window_to, phase)
-SELECT @id, @tenant_id, @scope,
+INSERT INTO reconciliation_runs (id, tenant_id, scope, requested_by, window_from, window_to, phase)
+SELECT @id, @tenant_id, @scope, @requested_by::text,
        least(coalesce(least(sqlc.narg(since)::timestamptz, -- of nulls, least takes no notice
                             (SELECT max(r.window_to) - make_interval(secs => @overlap_seconds::float8)
                              FROM reconciliation_runs AS r
@@ -49,7 +49,8 @@ GROUP BY tenant_id;
 
 -- name: ReconciliationRunList :many
 -- The newest runs of a tenant.
-SELECT id, window_from, window_to, phase, compared, found, repaired, started_at, updated_at, finished_at
+SELECT id, window_from, window_to, phase, compared, found, repaired, requested_by, started_at, updated_at,
+       finished_at
 FROM reconciliation_runs
 WHERE tenant_id = @tenant_id AND scope = @scope
 ORDER BY started_at DESC, id DESC
