@@ -22,6 +22,7 @@ import (
 type store interface {
 	auth.Store
 	auth.AdminStore
+	auth.SessionStore
 }
 
 // bothStores runs a test on each service's own store, on a database of its own.
