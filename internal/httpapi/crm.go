@@ -8,10 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"invoicebridge/api"
-	"invoicebridge/internal/audit"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/crm"
-	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/logctx"
 	"invoicebridge/web"
 )
@@ -22,9 +20,8 @@ type Orders interface {
 	GetOrder(ctx context.Context, tenant, source, order string) (crm.OrderDetail, error)
 	GetOperation(ctx context.Context, tenant, key string) (crm.Operation, error)
 	ListOperations(ctx context.Context, tenant string, f crm.OperationFilter) (page []crm.Operation, next string, err error)
-	Replay(ctx context.Context, tenant, key string, by audit.By) (crm.Operation, error)
-	Revise(ctx context.Context, tenant, key string, request *erpapi.InvoiceRequest, by audit.By) (crm.Operation, error)
 	ListDivergences(ctx context.Context, tenant string, f crm.DivergenceFilter) (page []crm.Divergence, next string, err error)
+	OperatorActions
 }
 
 // CRMDeps is what the CRM side's HTTP side is made of.
@@ -61,9 +58,8 @@ func (h crmSide) routes(p *pages) {
 	h.api(http.MethodGet, "/v1/orders/:source/:order", auth.MayRead, h.getOrder)
 	h.api(http.MethodGet, "/v1/operations", auth.MayRead, h.listOperations)
 	h.api(http.MethodGet, "/v1/operations/:key", auth.MayRead, h.getOperation)
-	h.api(http.MethodPost, "/v1/operations/:key/replay", auth.MayOperate, h.replayOperation)
-	h.api(http.MethodPost, "/v1/operations/:key/revise", auth.MayOperate, h.reviseOperation)
 	h.api(http.MethodGet, "/v1/divergences", auth.MayRead, h.listDivergences)
+	h.adminRoutes()
 	h.probes() // /healthz /readyz /metrics
 	h.people(p)
 

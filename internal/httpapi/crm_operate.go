@@ -17,9 +17,7 @@ import (
 
 // replayOperation answers with the operation as it stands once it is queued.
 func (h crmSide) replayOperation(c echo.Context) error {
-	var body struct {
-		Reason string `json:"reason"`
-	}
+	var body reasonBody
 	key, err := h.operateRequest(c, &body)
 	if err != nil {
 		return err
@@ -72,11 +70,7 @@ func (h crmSide) operateRequest(c echo.Context, body any) (key string, err error
 		return "", err
 	}
 	setContext(logctx.WithOperation(c.Request().Context(), key), c)
-	raw, err := readJSONBody(c, 2*maxBody) // a request of the largest size has room in it
-	if err != nil {
-		return "", err
-	}
-	return key, erpapi.DecodeStrict(raw, body)
+	return key, readBody(c, body)
 }
 
 // divergencePage is one page of GET /v1/divergences.
@@ -98,11 +92,13 @@ func (h crmSide) listDivergences(c echo.Context) error {
 	switch values.Get("status") {
 	case "", "all":
 	case "open":
-		filter.Resolved = new(false)
+		filter.Resolved, filter.Accepted = new(false), new(false)
+	case "accepted":
+		filter.Resolved, filter.Accepted = new(false), new(true)
 	case "resolved":
 		filter.Resolved = new(true)
 	default:
-		return problem.New(problem.MalformedRequest, "The parameter status must be open, resolved or all.")
+		return problem.New(problem.MalformedRequest, "The parameter status must be open, accepted, resolved or all.")
 	}
 	items, next, err := h.orders.ListDivergences(c.Request().Context(), identity(c).Tenant, filter)
 	if err != nil {
