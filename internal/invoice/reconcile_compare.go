@@ -81,6 +81,9 @@ func (run *targetRun) compare(ctx context.Context, b *targetBatch, id uuid.UUID)
 		return true, nil // nothing has been sent that may have had an effect
 	case status == RegistrationProcessing || !c.row.Locatable:
 		return false, nil
+	case c.row.Paused: // nobody is asked there, and that is no silence either
+		b.unanswered++
+		return false, nil
 	case status == RegistrationUnknown && c.more.AskedToWait: // which is no silence: others may have an answer
 		b.unanswered++
 		return false, nil

@@ -129,6 +129,8 @@ func (r *Registrar) Register(ctx context.Context, id uuid.UUID, complete func(ct
 		return Next{}, fmt.Errorf("read registration %s: %w", id, err)
 	case RegistrationStatus(row.Status).Final() || r.stopped(row):
 		return Next{Done: true}, nil
+	case row.Paused && row.Status != string(RegistrationProcessing): // its job comes again when the target is resumed
+		return Next{Done: true}, nil
 	case !row.Due || row.Status == string(RegistrationProcessing): // the latter: somebody was quicker
 		return Next{At: row.DueAt}, nil
 	}
@@ -143,7 +145,7 @@ func (r *Registrar) Register(ctx context.Context, id uuid.UUID, complete func(ct
 	// process is kept from running in between.
 	calls, cancel := context.WithTimeout(ctx, r.opts.Kinds.LongestRequest)
 	defer cancel()
-	if err := r.begin(ctx, a); errors.Is(err, pgx.ErrNoRows) {
+	if err := r.begin(ctx, a); errors.Is(err, pgx.ErrNoRows) { // somebody was quicker, or has paused the target
 		return Next{At: row.DueAt}, nil
 	} else if err != nil {
 		return Next{}, fmt.Errorf("begin an attempt at registration %s: %w", id, err)

@@ -150,25 +150,26 @@ func utc(t *time.Time) *time.Time {
 // ReplayRegistration has a registration tried again at once, by the rules that always hold: what is in doubt is asked for,
 // never sent anew. It takes the flag off and lets the limits begin anew. Change, job and audit entry are one transaction.
 //
-// It fails with problem not-found, and with wrong-state if the registration has come to its end, is being worked on, or
-// is queued already.
+// It fails with problem not-found, and with wrong-state if the registration has come to its end, is being worked on, is
+// queued already, or its target is paused.
 func (s *Service) ReplayRegistration(ctx context.Context, tenant string, id uuid.UUID, by audit.By) error {
 	if err := checkReason(by); err != nil {
 		return err
 	}
 	return s.changeRegistration(ctx, tenant, id, func(tx pgx.Tx, status RegistrationStatus) error {
-		switch {
-		case status.Final():
-			return problem.New(problem.WrongState, "This registration has %s. It stays so.", status)
-		case status == RegistrationProcessing:
-			return problem.New(problem.WrongState, "This registration is being worked on right now.")
-		case s.queue == nil:
+		if s.queue == nil {
 			return errors.New("this process has no queue")
 		}
-		if queued, err := s.queue.RegistrationIsQueued(ctx, tx, id); err != nil {
+		pause, err := pauseAt(ctx, erpdb.New(tx), tenant, id)
+		if err != nil {
 			return err
-		} else if queued {
-			return problem.New(problem.WrongState, "This registration is already queued.")
+		}
+		queued, err := s.queue.RegistrationIsQueued(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := refuseFor(whyNoReplay(status, queued, pause)); err != nil {
+			return err
 		}
 		if _, err := erpdb.New(tx).RegistrationMakeDue(ctx, id); err != nil {
 			return err
@@ -197,8 +198,8 @@ func (s *Service) ResolveRegistration(ctx context.Context, tenant string, id uui
 		return err
 	}
 	return s.changeRegistration(ctx, tenant, id, func(tx pgx.Tx, status RegistrationStatus) error {
-		if status != RegistrationUnknown {
-			return problem.New(problem.WrongState, "This registration is %s. Only one that is unknown, and that nobody works on, can be settled by hand.", status)
+		if err := refuseFor(whyNoResolve(status)); err != nil {
+			return err
 		}
 		_, err := erpdb.New(tx).RegistrationResolve(ctx, erpdb.RegistrationResolveParams{
 			ID: id, Status: string(r.Status), Reference: r.Reference, Reason: string(ReasonSettledByHuman),

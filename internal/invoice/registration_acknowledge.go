@@ -8,7 +8,6 @@ import (
 
 	"invoicebridge/internal/audit"
 	"invoicebridge/internal/erpdb"
-	"invoicebridge/internal/problem"
 )
 
 // AcknowledgeRegistration puts on record that a person has dealt with a registration that has come to its end, and takes
@@ -22,15 +21,15 @@ func (s *Service) AcknowledgeRegistration(ctx context.Context, tenant string, id
 		return err
 	}
 	return s.changeRegistration(ctx, tenant, id, func(tx pgx.Tx, status RegistrationStatus) error {
-		if !status.Final() {
-			return problem.New(problem.WrongState, "This registration is %s. Only one that has come to its end can be acknowledged.", status)
+		if err := refuseFor(whyNoAcknowledge(status, true)); err != nil {
+			return err
 		}
 		acknowledged, err := erpdb.New(tx).RegistrationAcknowledge(ctx, id)
 		if err != nil {
 			return err
 		}
 		if acknowledged == 0 {
-			return problem.New(problem.WrongState, "This registration has %s and has no flag. There is nothing to acknowledge.", status)
+			return refuseFor(whyNoAcknowledge(status, false))
 		}
 		return auditRegistration(ctx, tx, tenant, id, "registration.acknowledge", by)
 	})

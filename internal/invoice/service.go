@@ -51,6 +51,10 @@ type Options struct {
 	Now          func() time.Time // default: time.Now; measures waiting only, never stands in a document
 	// Registrations is where the jobs of registrations go. Without it they are left to the sweep.
 	Registrations RegistrationQueue
+	// Reconciliations is where the jobs of comparisons go that a person starts. Without it none can be started.
+	Reconciliations ReconciliationQueue
+	// ReconcileOverlap is the Reconciler's; 0: DefaultReconcileOverlap.
+	ReconcileOverlap time.Duration
 	// Committed is told how many invoices a transaction has issued; it must not block. nil: nobody is told.
 	Committed func(invoices int)
 }
@@ -63,11 +67,20 @@ type Service struct {
 	now       func() time.Time
 	queue     RegistrationQueue
 	committed func(invoices int)
+
+	reconciliations  ReconciliationQueue
+	reconcileOverlap time.Duration
 }
 
 // NewService makes a Service on the ERP's database.
 func NewService(pool *pgxpool.Pool, opts Options) *Service {
-	s := &Service{pool: pool, logger: opts.Logger, retention: opts.KeyRetention, now: opts.Now, queue: opts.Registrations, committed: opts.Committed}
+	s := &Service{
+		pool: pool, logger: opts.Logger, retention: opts.KeyRetention, now: opts.Now, queue: opts.Registrations, committed: opts.Committed,
+		reconciliations: opts.Reconciliations, reconcileOverlap: opts.ReconcileOverlap,
+	}
+	if s.reconcileOverlap <= 0 {
+		s.reconcileOverlap = DefaultReconcileOverlap
+	}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
