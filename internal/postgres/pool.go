@@ -28,6 +28,18 @@ type PoolConfig struct {
 	MinConns        int32             // opened, at least, before OpenPool returns and kept open; 0 is MaxConns
 	RuntimeParams   map[string]string // settings of each session, for example plan_cache_mode
 	Tracer          pgx.QueryTracer   // sees what the connections do; nil: nobody does
+	Slow            *SlowQueries      // sees what takes long; nil: nobody does
+}
+
+// tracers are all that see what the connections do.
+func (cfg PoolConfig) tracers() (tracers []pgx.QueryTracer) {
+	if cfg.Tracer != nil {
+		tracers = append(tracers, cfg.Tracer)
+	}
+	if cfg.Slow != nil {
+		tracers = append(tracers, cfg.Slow)
+	}
+	return tracers
 }
 
 // OpenPool opens a pool whose connections are there when it returns, so that the first requests after "ready" pay
@@ -67,8 +79,8 @@ func poolConfig(cfg PoolConfig) (*pgxpool.Config, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
-	if cfg.Tracer != nil {
-		config.ConnConfig.Tracer = multitracer.New(cfg.Tracer)
+	if tracers := cfg.tracers(); len(tracers) > 0 {
+		config.ConnConfig.Tracer = multitracer.New(tracers...)
 	}
 	for name, value := range cfg.RuntimeParams {
 		config.ConnConfig.RuntimeParams[name] = value
