@@ -22,6 +22,8 @@ import (
 // AdminEnv is what the commands work with.
 type AdminEnv struct {
 	Stdout io.Writer
+	// Stdin is where a password is read from; nil: the program's.
+	Stdin  io.Reader
 	Schema postgres.Schema
 	// Store makes the store of the service's tenants and tokens.
 	Store func(*pgxpool.Pool) auth.AdminStore
@@ -117,21 +119,29 @@ type TokenCommands struct {
 type TokenCreate struct {
 	DatabaseFlag
 	ActorFlags
-	Tenant string `required:"" help:"Id of the tenant it belongs to."`
-	Role   string `required:"" enum:"reader,writer,admin" help:"What it may do: reader, writer or admin."`
-	Label  string `required:"" help:"What it is for, to recognise it in the list."`
+	Tenant  string `xor:"owner" required:"" help:"Id of the tenant it belongs to."`
+	Account string `xor:"owner" required:"" placeholder:"NAME" help:"Log-in name of the person whose own it is: it acts in that person's name, and never does more than the person may."`
+	Role    string `required:"" enum:"reader,writer,admin,metrics" help:"What it may do: reader, writer, admin or metrics (the figures of the whole service and nothing else)."`
+	Label   string `required:"" help:"What it is for, to recognise it in the list."`
 }
 
 // Run makes the token. Only its text goes to standard output, so that a script can take it.
 func (c *TokenCreate) Run(ctx context.Context, env *AdminEnv) error {
 	return c.admin(ctx, env, func(a *auth.Admin) error {
-		_, text, err := a.CreateToken(ctx, c.Tenant, auth.Role(c.Role), c.Label, c.by())
+		_, text, err := c.create(ctx, a)
 		if err != nil {
 			return err
 		}
 		_, err = fmt.Fprintln(env.Stdout, text)
 		return err
 	})
+}
+
+func (c *TokenCreate) create(ctx context.Context, a *auth.Admin) (id, text string, err error) {
+	if c.Account != "" {
+		return a.CreatePersonalToken(ctx, c.Account, auth.Role(c.Role), c.Label, c.by())
+	}
+	return a.CreateToken(ctx, c.Tenant, auth.Role(c.Role), c.Label, c.by())
 }
 
 // TokenList is the command "token list".
@@ -147,12 +157,15 @@ func (c *TokenList) Run(ctx context.Context, env *AdminEnv) error {
 		if err != nil {
 			return err
 		}
-		return Table(env.Stdout, "ID\tROLE\tLABEL\tCREATED\tREVOKED", tokens, func(t auth.Token) string {
-			revoked := "-"
+		return Table(env.Stdout, "ID\tROLE\tLABEL\tOWNER\tCREATED\tREVOKED", tokens, func(t auth.Token) string {
+			revoked, owner := "-", "-"
+			if t.Owner != nil {
+				owner = t.Owner.Name
+			}
 			if t.RevokedAt != nil {
 				revoked = t.RevokedAt.UTC().Format(time.RFC3339)
 			}
-			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", t.ID, t.Role, t.Label, t.CreatedAt.UTC().Format(time.RFC3339), revoked)
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", t.ID, t.Role, OneCell(t.Label), owner, t.CreatedAt.UTC().Format(time.RFC3339), revoked)
 		})
 	})
 }
