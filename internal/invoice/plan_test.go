@@ -27,6 +27,7 @@ func TestTheLookUpReadsByKeyAndByClaimAlsoBeforeTheTablesAreAnalysed(t *testing.
 	e.exec(`SELECT pg_stat_force_next_flush()`)
 	for index, used := range map[string]bool{
 		"invoices_operation_key_key": true, "invoices_business_claim_key": true, "invoices_created_at_idx": false,
+		"invoices_customer_search_idx": false, "invoices_order_search_idx": false,
 	} {
 		read := e.count(`SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = $1`, index)
 		scans := e.count(`SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = $1`, index)
