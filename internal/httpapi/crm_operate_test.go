@@ -43,7 +43,7 @@ func TestARejectedOperationIsRevisedOverHTTP(t *testing.T) {
 	s := setupCRM(t)
 	admin := s.token("acme", auth.RoleAdmin)
 	key := s.submitted("SO-1")
-	path := "/v1/operations/" + key + "/revise"
+	path := "/admin/v1/operations/" + key + "/revise"
 	var refused problemDocument
 	if answer := s.call(http.MethodPost, path, admin, revision("SO-1", `"3"`), &refused); answer.StatusCode != http.StatusConflict || refused.Type != "/problems/wrong-state" {
 		t.Errorf("while pending: %d %+v", answer.StatusCode, refused)
@@ -83,7 +83,7 @@ func TestWhatIsWrongWithARevisionIsToldAtItsPlace(t *testing.T) {
 		{`[]`, http.StatusBadRequest, ""},
 	} {
 		var p problemDocument
-		answer := s.call(http.MethodPost, "/v1/operations/"+key+"/revise", admin, c.body, &p)
+		answer := s.call(http.MethodPost, "/admin/v1/operations/"+key+"/revise", admin, c.body, &p)
 		var pointers []string
 		for _, e := range p.Errors {
 			pointers = append(pointers, e.Pointer)
@@ -102,11 +102,11 @@ func TestReplayOverHTTPIsQueuedOnce(t *testing.T) {
 	s.ended(key, "status = 'unknown', flagged_at = now(), next_attempt_at = now() + interval '1 hour'")
 	s.exec("DELETE FROM river_job")
 	var op crm.Operation
-	if answer := s.call(http.MethodPost, "/v1/operations/"+key+"/replay", admin, `{"reason":"the ERP is back"}`, &op); answer.StatusCode != http.StatusOK || op.FlaggedAt != nil {
+	if answer := s.call(http.MethodPost, "/admin/v1/operations/"+key+"/replay", admin, `{"reason":"the ERP is back"}`, &op); answer.StatusCode != http.StatusOK || op.FlaggedAt != nil {
 		t.Fatalf("answer is %d, %+v", answer.StatusCode, op)
 	}
 	var p problemDocument
-	if answer := s.call(http.MethodPost, "/v1/operations/"+key+"/replay", admin, `{"reason":"again"}`, &p); answer.StatusCode != http.StatusConflict || p.Type != "/problems/wrong-state" {
+	if answer := s.call(http.MethodPost, "/admin/v1/operations/"+key+"/replay", admin, `{"reason":"again"}`, &p); answer.StatusCode != http.StatusConflict || p.Type != "/problems/wrong-state" {
 		t.Errorf("second press: %d %+v", answer.StatusCode, p)
 	}
 	s.holds(1, 1, 1)
@@ -119,7 +119,7 @@ func TestOperatingNeedsAnAdminOfTheTenant(t *testing.T) {
 	other := s.token("other", auth.RoleAdmin)
 	for path, body := range map[string]string{"/replay": `{"reason":"r"}`, "/revise": revision("SO-1", `"2"`)} {
 		for token, want := range map[string]int{"": 401, s.reader: 403, s.writer: 403, other: 404} {
-			if answer := s.call(http.MethodPost, "/v1/operations/"+key+path, token, body, nil); answer.StatusCode != want {
+			if answer := s.call(http.MethodPost, "/admin/v1/operations/"+key+path, token, body, nil); answer.StatusCode != want {
 				t.Errorf("%s: %d, want %d", path, answer.StatusCode, want)
 			}
 		}
