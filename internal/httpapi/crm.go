@@ -28,17 +28,22 @@ type Orders interface {
 type CRMDeps struct {
 	Deps
 	Orders Orders
+	// Console reads what the console's pages show, and keeps what was refused. Nil: one on Pool that asks no ERP.
+	Console *crm.Console
 	// Collectors are shown by /metrics besides the figures of HTTP.
 	Collectors []prometheus.Collector
 }
 
 // NewCRM makes the CRM side's handler. It fails if a page can't be read or a collector can't be registered.
 func NewCRM(deps CRMDeps) (http.Handler, error) {
-	s, err := newServer(deps.Deps, look{short: "crm", service: "invoicebridge CRM side"})
+	s, err := newServer(deps.Deps, look{short: "crm", service: "invoicebridge CRM side", console: crmNav()})
 	if err != nil {
 		return nil, err
 	}
-	h := crmSide{server: s, orders: deps.Orders}
+	if deps.Console == nil {
+		deps.Console = crm.NewConsole(deps.Pool, crm.ConsoleOptions{Logger: deps.Logger})
+	}
+	h := crmSide{server: s, orders: deps.Orders, console: deps.Console}
 	for _, collector := range deps.Collectors {
 		if err := h.metrics.registry.Register(collector); err != nil {
 			return nil, err
@@ -50,7 +55,8 @@ func NewCRM(deps CRMDeps) (http.Handler, error) {
 
 type crmSide struct {
 	*server
-	orders Orders
+	orders  Orders
+	console *crm.Console
 }
 
 func (h crmSide) routes(p *pages) {
@@ -62,6 +68,8 @@ func (h crmSide) routes(p *pages) {
 	h.adminRoutes()
 	h.probes() // /healthz /readyz /metrics
 	h.people(p)
+	h.consoleAPI()
+	h.consolePages()
 
 	h.public(http.MethodGet, "/openapi.yaml", crmContract)
 	h.public(http.MethodGet, "/order.schema.json", orderSchema)

@@ -29,9 +29,14 @@ func (h crmSide) submitOrders(c echo.Context) error {
 		return err
 	}
 	body, err := readJSONBody(c, maxOrdersBody)
-	if err != nil {
-		return err
+	if err == nil {
+		err = h.submitBody(c, body, keepGood)
 	}
+	h.recordRefusal(c, body, err)
+	return err
+}
+
+func (h crmSide) submitBody(c echo.Context, body []byte, keepGood bool) error {
 	switch start := bytes.TrimLeft(body, " \t\r\n"); {
 	case bytes.HasPrefix(start, []byte("{")):
 		return h.submitOne(c, body)
@@ -123,6 +128,7 @@ func (h crmSide) submitMany(c echo.Context, body []byte, keepGood bool) error {
 	for _, s := range report.Submissions {
 		report.Counts[s.Outcome]++
 	}
+	h.recordRefusal(c, body, refusedAmong(report.Submissions))
 	return writeJSON(c, submittedStatus(report.Submissions), report)
 }
 
