@@ -45,7 +45,10 @@ func newERPReconciliation(cfg ERPReconcile, registrar *invoice.Registrar, log *s
 	}
 	return reconciliation{
 		job: jobs.Reconcile{
-			Run: reconciler.RunAll, Interval: orDefault(cfg.Interval, defaultTargetInterval),
+			Run: reconciler.RunAll, RunTenant: func(ctx context.Context, tenant string) error {
+				_, err := reconciler.Run(ctx, tenant, time.Time{})
+				return err
+			}, Interval: orDefault(cfg.Interval, defaultTargetInterval),
 			RunTime: max(jobs.DefaultReconcileRunTime, 2*reconciler.LongestBatch()), Logger: log,
 		},
 		metrics: jobs.NewReconcileMetrics("erp", standing, log),

@@ -31,17 +31,19 @@ type ERPDeps struct {
 	Deps
 	Invoices      Invoices
 	Registrations Registrations
+	Desk          Desk
+	TokenDesk     TokenDesk
 	// Collectors are shown by /metrics besides the figures of HTTP.
 	Collectors []prometheus.Collector
 }
 
 // NewERP makes the ERP's handler. It fails if a page or the contract can't be read, or a collector not be registered.
 func NewERP(deps ERPDeps) (http.Handler, error) {
-	s, err := newServer(deps.Deps, look{short: "erp", service: "invoicebridge ERP"})
+	s, err := newServer(deps.Deps, look{short: "erp", service: "invoicebridge ERP", console: erpNav()})
 	if err != nil {
 		return nil, err
 	}
-	e := erp{server: s, invoices: deps.Invoices, registrations: deps.Registrations}
+	e := erp{server: s, invoices: deps.Invoices, registrations: deps.Registrations, desk: deps.Desk, tokens: deps.TokenDesk}
 	for _, collector := range append([]prometheus.Collector{e.metrics.issues.results}, deps.Collectors...) {
 		if err := e.metrics.registry.Register(collector); err != nil {
 			return nil, err
@@ -55,6 +57,8 @@ type erp struct {
 	*server
 	invoices      Invoices
 	registrations Registrations
+	desk          Desk
+	tokens        TokenDesk
 }
 
 func (e erp) routes(p *pages) {
@@ -62,11 +66,8 @@ func (e erp) routes(p *pages) {
 	e.api(http.MethodGet, "/v1/invoices", auth.MayRead, e.listInvoices)
 	e.api(http.MethodGet, "/v1/invoices/:id", auth.MayRead, e.getInvoice)
 	e.api(http.MethodGet, "/v1/operations/:key", auth.MayRead, e.getOperation)
-	e.api(http.MethodGet, "/admin/v1/registrations", auth.MayOperate, e.listRegistrations)
-	e.api(http.MethodGet, "/admin/v1/registrations/:id", auth.MayOperate, e.getRegistration)
-	e.api(http.MethodPost, "/admin/v1/registrations/:id/replay", auth.MayOperate, e.replayRegistration)
-	e.api(http.MethodPost, "/admin/v1/registrations/:id/resolve", auth.MayOperate, e.resolveRegistration)
-	e.api(http.MethodPost, "/admin/v1/registrations/:id/acknowledge", auth.MayOperate, e.acknowledgeRegistration)
+	e.adminRoutes()
+	e.consolePages()
 	e.probes() // /healthz /readyz /metrics
 	e.people(p)
 
