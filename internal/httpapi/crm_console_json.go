@@ -11,12 +11,12 @@ import (
 
 // consoleAPI registers what machines can read of what the console shows.
 func (h crmSide) consoleAPI() {
-	h.api(http.MethodGet, "/admin/v1/dashboard", auth.MayRead, h.getDashboard)
-	h.api(http.MethodGet, "/admin/v1/intake", auth.MayRead, h.listRefusals)
-	h.api(http.MethodGet, "/admin/v1/intake/:id", auth.MayRead, h.getRefusal)
-	h.api(http.MethodGet, "/admin/v1/imports", auth.MayRead, h.listImports)
-	h.api(http.MethodGet, "/admin/v1/imports/:id", auth.MayRead, h.getImport)
-	h.api(http.MethodGet, "/admin/v1/audit", auth.MayRead, h.listAuditEntries)
+	h.api(http.MethodGet, "/admin/v1/dashboard", auth.MayOperate, h.getDashboard)
+	h.api(http.MethodGet, "/admin/v1/intake", auth.MayOperate, h.listRefusals)
+	h.api(http.MethodGet, "/admin/v1/intake/:id", auth.MayOperate, h.getRefusal)
+	h.api(http.MethodGet, "/admin/v1/imports", auth.MayOperate, h.listImports)
+	h.api(http.MethodGet, "/admin/v1/imports/:id", auth.MayOperate, h.getImport)
+	h.api(http.MethodGet, "/admin/v1/audit", auth.MayOperate, h.listAuditEntries)
 }
 
 func (h crmSide) getDashboard(c echo.Context) error {
