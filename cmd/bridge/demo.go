@@ -58,6 +58,7 @@ type demo struct {
 	parts    *parts
 
 	tokens   tokens
+	accounts tokens        // passwords, by name; nobody's with --once
 	erp, crm *pgxpool.Pool // for counting; the services have their own
 	services services
 }
@@ -80,6 +81,9 @@ func (d *demo) run(ctx context.Context) error {
 		fmt.Fprintf(d.out, "\nNOT AS IT SHOULD BE: %v\n", verdict)
 	}
 	d.sayHow()
+	if err := sayConsoles(d.out, "http://"+d.services.erpAddr, "http://"+d.services.crmAddr, d.accounts); err != nil {
+		return err
+	}
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
@@ -106,6 +110,11 @@ func (d *demo) start(ctx context.Context) error {
 	d.parts.onStop(func(context.Context) error { d.crm.Close(); return nil })
 	if d.tokens, err = ensureTokens(ctx, filepath.Join(d.settings.DataDir, "demo-tokens"), d.erp, d.crm); err != nil {
 		return err
+	}
+	if !d.settings.Once {
+		if d.accounts, err = ensureAccounts(ctx, filepath.Join(d.settings.DataDir, "demo-passwords"), d.erp, d.crm); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(d.out, "Data    %s\n", dbs)
 	if err := d.sayCutOff(ctx); err != nil {

@@ -36,7 +36,7 @@ const (
 // ensureTokens makes the demo tenant on both sides and gives its tokens. Those of the file are taken if the
 // databases know them; the file may be older than the databases.
 func ensureTokens(ctx context.Context, path string, erp, crm *pgxpool.Pool) (tokens, error) {
-	kept, err := readTokens(path)
+	kept, err := readKept(path)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func ensureTokens(ctx context.Context, path string, erp, crm *pgxpool.Pool) (tok
 			return nil, fmt.Errorf("make the demo's token %q: %w", want.name, err)
 		}
 	}
-	return made, writeTokens(path, made, kept)
+	return made, writeKept(path, []string{erpToken, crmToken, workerToken}, made, kept)
 }
 
 type demoStore interface {
@@ -80,11 +80,11 @@ func ensureToken(ctx context.Context, store demoStore, name, kept string, role a
 	return text, err
 }
 
-// readTokens reads lines of the form name=token. A file that is not there has none.
-func readTokens(path string) (tokens, error) {
+// readKept reads lines of the form name=secret. A file that is not there has none.
+func readKept(path string) (tokens, error) {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read the demo's tokens: %w", err)
+		return nil, fmt.Errorf("read what the last run kept: %w", err)
 	}
 	kept := tokens{}
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
@@ -95,11 +95,11 @@ func readTokens(path string) (tokens, error) {
 	return kept, nil
 }
 
-// writeTokens replaces the file as a whole, readable for its owner only. A rename is not cut in half by a kill.
-func writeTokens(path string, t, kept tokens) error {
+// writeKept replaces the file as a whole, readable for its owner only. A rename is not cut in half by a kill.
+func writeKept(path string, names []string, t, kept tokens) error {
 	var text strings.Builder
 	same := true
-	for _, name := range []string{erpToken, crmToken, workerToken} {
+	for _, name := range names {
 		fmt.Fprintf(&text, "%s=%s\n", name, t[name])
 		same = same && kept[name] == t[name]
 	}
@@ -108,7 +108,7 @@ func writeTokens(path string, t, kept tokens) error {
 	}
 	draft, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
 	if err != nil {
-		return fmt.Errorf("write the demo's tokens: %w", err)
+		return fmt.Errorf("keep what the next run needs: %w", err)
 	}
 	_, err = draft.WriteString(text.String())
 	if err = errors.Join(err, draft.Close()); err == nil {
@@ -116,7 +116,7 @@ func writeTokens(path string, t, kept tokens) error {
 	}
 	if err != nil {
 		_ = os.Remove(draft.Name())
-		return fmt.Errorf("write the demo's tokens: %w", err)
+		return fmt.Errorf("keep what the next run needs: %w", err)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func TestTokensOfOtherDatabasesAreReplaced(t *testing.T) {
 	if _, err := auth.NewVerifier(erpstore.New(erp)).Verify(t.Context(), made[erpToken]); err != nil {
 		t.Errorf("the new database does not know its token: %v", err)
 	}
-	kept, err := readTokens(path)
+	kept, err := readKept(path)
 	if diff := cmp.Diff(made, kept); err != nil || diff != "" {
 		t.Errorf("the file was not renewed: %v\n%s", err, diff)
 	}
