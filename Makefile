@@ -12,7 +12,7 @@ RACE  ?=
 PKG   ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test screenshots pictures lint generate verify-generate verify fmt clean
+.PHONY: help run build test screenshots pictures lint generate verify-generate verify chaos fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,18 @@ lint: ## golangci-lint, with the architecture's import rules in it
 # make verify ERP_URL=https://... TOKEN=... holds another implementation to the contract.
 verify: build ## may this be put to work? eight checks against the built programs, with kill -9 and cut connections
 	@bin/verify
+
+# make chaos DURATION=10m SEED=4711 runs for as long, with that schedule. A second build, and one whose clock is wrong by ten
+# minutes, take their turns in it.
+export DURATION SEED CLOCK_SKEW_SECONDS
+DURATION           ?= 1m
+SEED               ?= 0
+CLOCK_SKEW_SECONDS ?= 600
+PROGRAMS           := ./cmd/erp-api ./cmd/crm-worker ./cmd/targetsim
+chaos: build ## anything at any time for DURATION: kill -9, frozen processes, a crashed database, cut connections; then check
+	@$(GO) build -ldflags=-buildid=other -o bin/other/ $(PROGRAMS)
+	@bin/chaos overlay bin/skew && $(GO) build -overlay bin/skew/overlay.json -o bin/skewed/ $(PROGRAMS)
+	@bin/chaos
 
 generate: ## generate internal/crmdb and internal/erpdb from db/queries
 	$(TOOL) sqlc generate

@@ -1,0 +1,194 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"invoicebridge/internal/fleet"
+)
+
+// Options are a run's settings.
+type Options struct {
+	Programs fleet.Programs
+	// Other is another build of the same programs, for rolling restarts. Skewed is one whose clock is wrong; without it
+	// no process has a wrong clock.
+	Other, Skewed fleet.Programs
+	Duration      time.Duration // of load and disturbances; what was begun is then brought to its end
+	Seed          uint64
+	HistoryFile   string       // where the exchanges are written; "": nowhere
+	Progress      func(string) // may be nil
+}
+
+// quietLimit is how long everything may take to be finished once nothing disturbs any more: the leases of killed processes
+// have to end, and reconciliation has to come round.
+const quietLimit = 10 * time.Minute
+
+const lookPause = time.Second
+
+// Result is what a run gave.
+type Result struct {
+	Seed       uint64
+	History    *History
+	Books      Books
+	Violations []Violation
+	Quiet      time.Duration // how long everything took to be finished
+}
+
+// Run disturbs, waits for quiet, and checks. An error means that the run could not be made; what it finds is in the
+// result.
+func Run(ctx context.Context, o Options) (r Result, err error) {
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	for _, p := range []fleet.Programs{o.Programs, o.Other} {
+		if err := p.Check(); err != nil {
+			return r, err
+		}
+	}
+	r = Result{Seed: o.Seed, History: newHistory()}
+	o.Progress("starting PostgreSQL, targets, two ERPs and two workers")
+	w, err := newWorld(ctx, o, r.History)
+	defer w.close()
+	if err != nil {
+		return r, err
+	}
+	r.History.start = time.Now()
+	if err := w.run(ctx, &r); err != nil {
+		return r, err
+	}
+	if r.Books, err = w.books(ctx); err != nil {
+		return r, err
+	}
+	r.Violations = Check(r.History, r.Books)
+	return r, r.writeHistory(o.HistoryFile)
+}
+
+func (w *world) run(ctx context.Context, r *Result) error {
+	watching, endWatch := context.WithCancel(ctx)
+	defer endWatch()
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer endWatch()
+	for _, s := range w.slots {
+		beside.Go(func() { s.watch(watching, w.programs) })
+	}
+	beside.Go(func() {
+		for pause(watching, lookPause) {
+			w.lookAtStatuses(watching)
+		}
+	})
+	begin, end := context.WithTimeout(ctx, w.options.Duration)
+	defer end()
+	beside.Go(func() { w.tell(begin) })
+	knowing, giveUp := context.WithTimeout(ctx, w.options.Duration+quietLimit)
+	defer giveUp()
+	var clients sync.WaitGroup
+	clients.Go(func() { w.load.run(knowing, begin) })
+	w.disturb(begin, Schedule(w.options.Seed, w.options.Duration))
+	<-begin.Done()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return w.quiet(knowing, r, &clients)
+}
+
+// tell says now and then how far the run is.
+func (w *world) tell(ctx context.Context) {
+	const every = 10 * time.Second
+	for pause(ctx, every) {
+		w.history.mu.Lock()
+		exchanges, attempts, events := len(w.history.Exchanges), len(w.history.Attempts), 0
+		for _, n := range w.history.Counts {
+			events += n
+		}
+		w.history.mu.Unlock()
+		w.options.Progress(fmt.Sprintf("%3.0f s: %d requests, %d attempts of workers, %d disturbances", w.history.now().Seconds(), exchanges, attempts, events))
+	}
+}
+
+// quiet waits until nothing is left to do. What is still open at the limit is for the rules to say.
+func (w *world) quiet(ctx context.Context, r *Result, clients *sync.WaitGroup) error {
+	w.options.Progress("nothing disturbs any more; waiting until everything is finished")
+	w.weather.calm.Store(true)
+	w.history.note("nothing disturbs any more")
+	began := time.Now()
+	clients.Wait()
+	for {
+		open, err := w.open(ctx)
+		if err == nil && open == 0 || ctx.Err() != nil {
+			break
+		}
+		pause(ctx, lookPause)
+	}
+	r.Quiet = time.Since(began)
+	return nil
+}
+
+func (r Result) writeHistory(file string) (err error) {
+	if file == "" {
+		return nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return r.History.write(f)
+}
+
+// ErrViolations is what Report returns if a rule was broken.
+var ErrViolations = errors.New("rules were broken")
+
+const (
+	maxViolations = 20
+	maxTimeline   = 60
+)
+
+// Report says what happened how often, and which rules were broken, with the timeline of the first key concerned.
+func (r Result) Report(w io.Writer) error {
+	h := r.History
+	lost := 0
+	for _, x := range h.Exchanges {
+		if x.Status == 0 {
+			lost++
+		}
+	}
+	fmt.Fprintf(w, "seed %d: %d requests of clients (%d without an answer), %d attempts of workers, %d invoices, %d operations, %d registrations; finished after %.0f s of quiet\n\n",
+		r.Seed, len(h.Exchanges), lost, len(h.Attempts), len(r.Books.Invoices), len(r.Books.Operations), len(r.Books.Registrations), r.Quiet.Seconds())
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "DISTURBANCE\tTIMES")
+	for _, d := range disturbances() {
+		fmt.Fprintf(table, "%s\t%d\n", d.kind, h.Counts[d.kind])
+	}
+	broken := map[Rule]int{}
+	for _, v := range r.Violations {
+		broken[v.Rule]++
+	}
+	fmt.Fprintln(table, "\nRULE\tBROKEN")
+	for _, rule := range Rules() {
+		fmt.Fprintf(table, "%s\t%d\n", rule, broken[rule])
+	}
+	if err := table.Flush(); err != nil || len(r.Violations) == 0 {
+		return err
+	}
+	for n, v := range r.Violations {
+		if n == maxViolations {
+			fmt.Fprintf(w, "and %d more\n", len(r.Violations)-n)
+			break
+		}
+		fmt.Fprintf(w, "%s: key %s order %s: %s\n", v.Rule, v.Key, v.Order, v.Text)
+	}
+	if first := r.Violations[0]; first.Key != "" || first.Order != "" {
+		lines := h.about(first.Key, first.Order)
+		fmt.Fprintf(w, "\nwhat happened to key %s order %s:\n%s\n", first.Key, first.Order, strings.Join(lines[:min(len(lines), maxTimeline)], "\n"))
+	}
+	fmt.Fprintf(w, "\nagain: make chaos SEED=%d\n", r.Seed)
+	return ErrViolations
+}

@@ -1,0 +1,61 @@
+package chaos
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"invoicebridge/internal/fleet"
+)
+
+// seedVariable takes a failed run's seed to run its schedule again.
+const seedVariable = "CHAOS_SEED"
+
+// The same for longer, and with processes whose clock is wrong: make chaos DURATION=30m.
+func TestAMinuteOfAnythingAtAnyTimeBreaksNoRule(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes some minutes")
+	}
+	seed := rand.Uint64N(1_000_000) + 1
+	if text := os.Getenv(seedVariable); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := Run(t.Context(), Options{
+		Programs: build(t), Other: build(t, "-ldflags=-buildid=other"), Duration: time.Minute, Seed: seed, Progress: func(text string) { t.Log(text) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Report(t.Output()); err != nil {
+		t.Errorf("%v; again by %s=%d", err, seedVariable, seed)
+	}
+	if len(r.Books.Invoices) == 0 || len(r.Books.Operations) == 0 || len(r.History.Counts) < len(disturbances())/2 {
+		t.Errorf("little was tried: %d invoices, %d operations, disturbances %v", len(r.Books.Invoices), len(r.Books.Operations), r.History.Counts)
+	}
+}
+
+// build builds the programs, which is quick where the test itself was built.
+func build(t *testing.T, flags ...string) fleet.Programs {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := fleet.Programs{Dir: t.TempDir()}
+	args := append(append([]string{"build", "-o", p.Dir}, flags...), "./cmd/erp-api", "./cmd/crm-worker", "./cmd/targetsim")
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "go", args...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the programs: %v\n%s", err, out)
+	}
+	return p
+}

@@ -1,0 +1,250 @@
+package chaos
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Rule is something that has to be true whatever happened.
+type Rule string
+
+// The rules.
+const (
+	OneInvoicePerClaim  Rule = "one invoice per business claim"
+	NoAnswerWithout     Rule = "no answer 201 without its invoice"
+	SameAnswer          Rule = "all answers for a key are identical"
+	NobodyElsesAnswer   Rule = "no answer for other content than the key's"
+	NoOrderLost         Rule = "no order is lost"
+	NumbersWithoutHoles Rule = "numbers without holes and doubles"
+	OneEffect           Rule = "one effect per registration"
+	NothingUnfinished   Rule = "nothing is left unfinished after quiet time"
+	FinishedStays       Rule = "what is finished stays so"
+	SameBytes           Rule = "all attempts carry the same bytes"
+	NoFailure           Rule = "no internal error, no process that ends by itself"
+)
+
+// Rules are all of them.
+func Rules() []Rule {
+	return []Rule{
+		OneInvoicePerClaim, NoAnswerWithout, SameAnswer, NobodyElsesAnswer, NoOrderLost, NumbersWithoutHoles, OneEffect,
+		NothingUnfinished, FinishedStays, SameBytes, NoFailure,
+	}
+}
+
+// Violation is one breach of a rule.
+type Violation struct {
+	Rule Rule
+	// Key and Order, as far as known, are what it is about.
+	Key, Order string
+	Text       string
+}
+
+// Invoice, Operation and Registration are rows of the books.
+type (
+	Invoice struct {
+		ID, Claim, Order, Key, Number, Series string
+		SeriesNumber                          int64
+		Document                              string // digest of its bytes
+	}
+	Operation struct {
+		Key, Order, Status, Invoice string
+		Request                     string // digest of its frozen bytes
+	}
+	Registration struct{ Invoice, Target, Status string }
+)
+
+// Effect is how often a target has something of one invoice.
+type Effect struct {
+	Target, Reference string
+	Count             int
+}
+
+// Books are what both databases and the targets have at the end.
+type Books struct {
+	Invoices      []Invoice
+	Operations    []Operation
+	Registrations []Registration
+	Effects       []Effect
+}
+
+const statusSucceeded = "succeeded"
+
+// Check holds history and books to the rules. It gives every breach, in the order of the rules.
+func Check(h *History, b Books) []Violation {
+	c := checker{history: h, books: b, invoices: map[string]Invoice{}, operations: map[string][]Operation{}}
+	for _, i := range b.Invoices {
+		c.invoices[i.ID] = i
+	}
+	for _, o := range b.Operations {
+		c.operations[o.Order] = append(c.operations[o.Order], o)
+	}
+	c.claims()
+	c.answers()
+	c.orders()
+	c.numbers()
+	c.effects()
+	c.unfinished()
+	c.bytes()
+	c.failures()
+	return c.found
+}
+
+type checker struct {
+	history    *History
+	books      Books
+	invoices   map[string]Invoice     // by id
+	operations map[string][]Operation // by order
+	found      []Violation
+}
+
+func (c *checker) violated(rule Rule, key, order, format string, args ...any) {
+	c.found = append(c.found, Violation{rule, key, order, fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) claims() {
+	first := map[string]Invoice{}
+	for _, i := range c.books.Invoices {
+		if other, there := first[i.Claim]; there {
+			c.violated(OneInvoicePerClaim, i.Key, i.Order, "%s has invoices %s and %s", i.Claim, other.Number, i.Number)
+		}
+		first[i.Claim] = i
+	}
+}
+
+// answers looks at what clients and workers were told.
+func (c *checker) answers() {
+	first := map[string]Exchange{} // by key
+	for _, x := range slices.Concat(c.history.Exchanges, c.history.Attempts) {
+		if x.Status != 201 || x.Invoice == "" {
+			continue
+		}
+		invoice, there := c.invoices[x.Invoice]
+		switch {
+		case !there:
+			c.violated(NoAnswerWithout, x.Key, x.Order, "invoice %s was told of and is not there", x.Invoice)
+		case invoice.Document != x.Answer || invoice.Key != x.Key:
+			c.violated(NoAnswerWithout, x.Key, x.Order, "invoice %s is of key %s with the bytes %s, told were %s", x.Invoice, invoice.Key, invoice.Document, x.Answer)
+		}
+		before, known := first[x.Key]
+		switch {
+		case !known:
+			first[x.Key] = x
+		case before.Answer != x.Answer:
+			c.violated(SameAnswer, x.Key, x.Order, "answered %s and %s", before.Answer, x.Answer)
+		case before.Content != x.Content:
+			c.violated(NobodyElsesAnswer, x.Key, x.Order, "content %s and content %s were both answered with the invoice", before.Content, x.Content)
+		}
+	}
+}
+
+// orders looks for every order that was taken: whoever was told so relies on it.
+func (c *checker) orders() {
+	taken := map[string]bool{}
+	for _, x := range c.history.Exchanges {
+		if x.By == byOrders && x.Status/100 == 2 {
+			taken[x.Order] = true
+		}
+	}
+	byKey := map[string]int{}
+	for _, i := range c.books.Invoices {
+		byKey[i.Key]++
+	}
+	for _, order := range slices.Sorted(maps.Keys(taken)) {
+		operations := c.operations[order]
+		if len(operations) != 1 {
+			c.violated(NoOrderLost, "", order, "the order was taken and has %d operations", len(operations))
+			continue
+		}
+		o := operations[0]
+		if o.Status == statusSucceeded && (byKey[o.Key] != 1 || c.invoices[o.Invoice].Key != o.Key) {
+			c.violated(NoOrderLost, o.Key, order, "the operation succeeded with invoice %q, the ERP has %d under its key", o.Invoice, byKey[o.Key])
+		}
+		if o.Status == "failed" || o.Status == "cancelled" {
+			c.violated(NoOrderLost, o.Key, order, "the operation is %s", o.Status)
+		}
+	}
+}
+
+func (c *checker) numbers() {
+	type series struct {
+		numbers map[int64]bool
+		most    int64
+	}
+	all := map[string]*series{}
+	for _, i := range c.books.Invoices {
+		s := all[i.Series]
+		if s == nil {
+			s = &series{numbers: map[int64]bool{}}
+			all[i.Series] = s
+		}
+		if s.numbers[i.SeriesNumber] {
+			c.violated(NumbersWithoutHoles, i.Key, i.Order, "number %s was given twice", i.Number)
+		}
+		s.numbers[i.SeriesNumber] = true
+		s.most = max(s.most, i.SeriesNumber)
+	}
+	for name, s := range all {
+		if holes := s.most - int64(len(s.numbers)); holes != 0 {
+			c.violated(NumbersWithoutHoles, "", "", "series %s has %d holes", name, holes)
+		}
+	}
+}
+
+func (c *checker) effects() {
+	type place struct{ target, reference string }
+	count := map[place]int{}
+	for _, e := range c.books.Effects {
+		count[place{e.Target, e.Reference}] = e.Count
+		if e.Count > 1 {
+			c.violated(OneEffect, "", "", "%s has %d of %s", e.Target, e.Count, e.Reference)
+		}
+	}
+	for _, r := range c.books.Registrations {
+		i := c.invoices[r.Invoice]
+		if r.Status == statusSucceeded && count[place{r.Target, i.Number}] != 1 {
+			c.violated(OneEffect, i.Key, i.Order, "%s is registered at %s by the books; %s has %d", i.Number, r.Target, r.Target, count[place{r.Target, i.Number}])
+		}
+	}
+}
+
+func (c *checker) unfinished() {
+	for _, o := range c.books.Operations {
+		if o.Status != statusSucceeded && o.Status != "failed" && o.Status != "cancelled" {
+			c.violated(NothingUnfinished, o.Key, o.Order, "the operation is %s", o.Status)
+		}
+	}
+	for _, r := range c.books.Registrations {
+		if r.Status != statusSucceeded {
+			i := c.invoices[r.Invoice]
+			c.violated(NothingUnfinished, i.Key, i.Order, "the registration of %s at %s is %s", i.Number, r.Target, r.Status)
+		}
+	}
+	for _, x := range c.history.Reverted {
+		c.violated(FinishedStays, "", "", "%s", x)
+	}
+}
+
+// bytes holds what reached the ERP to what was frozen.
+func (c *checker) bytes() {
+	frozen := map[string]Operation{}
+	for _, o := range c.books.Operations {
+		frozen[o.Key] = o
+	}
+	for _, x := range c.history.Attempts {
+		if o, known := frozen[x.Key]; !known || o.Request != x.Content {
+			c.violated(SameBytes, x.Key, o.Order, "sent was %s, frozen is %q", x.Content, o.Request)
+		}
+	}
+}
+
+func (c *checker) failures() {
+	for _, x := range slices.Concat(c.history.Exchanges, c.history.Attempts) {
+		if x.Status == 500 {
+			c.violated(NoFailure, x.Key, x.Order, "answered 500")
+		}
+	}
+	for _, what := range c.history.Fell {
+		c.violated(NoFailure, "", "", "%s", what)
+	}
+}

@@ -1,0 +1,150 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sound is a history with its books in which every rule holds.
+func sound() (*History, Books) {
+	h := newHistory()
+	frozen := digest([]byte("frozen"))
+	told := func(by, key, order, content, invoice, answer string) Exchange {
+		return Exchange{By: by, Key: key, Order: order, Content: content, Status: 201, Invoice: invoice, Answer: answer}
+	}
+	for range 2 {
+		h.exchange(told(byInvoices, "k1", "D-1", "c1", "i1", "a1"))
+	}
+	h.exchange(Exchange{By: byInvoices, Key: "k1", Order: "D-1", Content: "c2", Status: 422, Problem: "idempotency-key-reused"})
+	h.exchange(Exchange{By: byInvoices, Key: "k9", Order: "D-9", Content: "c9", Err: "cut"})
+	h.exchange(Exchange{By: byOrders, Order: "O-1", Content: "o1", Status: 201})
+	h.attempt(Exchange{By: "attempt", Key: "k2", Content: frozen, Err: "no answer"})
+	h.attempt(told("attempt", "k2", "", frozen, "i2", "a2"))
+	h.status("k2", "pending", false)
+	h.status("k2", "succeeded", true)
+	h.status("k2", "succeeded", true)
+	return h, Books{
+		Invoices: []Invoice{
+			{ID: "i1", Claim: "D-1 final", Order: "D-1", Key: "k1", Number: "N-1", Series: "N", SeriesNumber: 1, Document: "a1"},
+			{ID: "i2", Claim: "O-1 final", Order: "O-1", Key: "k2", Number: "N-2", Series: "N", SeriesNumber: 2, Document: "a2"},
+		},
+		Operations:    []Operation{{Key: "k2", Order: "O-1", Status: "succeeded", Invoice: "i2", Request: frozen}},
+		Registrations: []Registration{{"i1", "ledger", "succeeded"}, {"i2", "ledger", "succeeded"}},
+		Effects:       []Effect{{"ledger", "N-1", 1}, {"ledger", "N-2", 1}},
+	}
+}
+
+func TestNothingIsFoundWhereEverythingHolds(t *testing.T) {
+	t.Parallel()
+	if found := Check(sound()); len(found) > 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
+func TestEachPlantedViolationIsFound(t *testing.T) {
+	t.Parallel()
+	planted := map[Rule]bool{}
+	for _, c := range []struct {
+		name  string
+		rule  Rule
+		plant func(h *History, b *Books)
+	}{
+		{"a second invoice for a claim", OneInvoicePerClaim, func(_ *History, b *Books) {
+			b.Invoices = append(b.Invoices, Invoice{ID: "i3", Claim: "D-1 final", Order: "D-1", Key: "k3", Number: "N-3", Series: "N", SeriesNumber: 3})
+		}},
+		{"an answer of an invoice that is not there", NoAnswerWithout, func(h *History, _ *Books) {
+			h.exchange(Exchange{By: byInvoices, Key: "k4", Status: 201, Invoice: "i4", Answer: "a4"})
+		}},
+		{"an answer with other bytes than the invoice's", NoAnswerWithout, func(_ *History, b *Books) { b.Invoices[0].Document = "other" }},
+		{"the answer of another key's invoice", NoAnswerWithout, func(h *History, _ *Books) {
+			h.exchange(Exchange{By: byInvoices, Key: "k5", Content: "c1", Status: 201, Invoice: "i1", Answer: "a1"})
+		}},
+		{"two answers for a key", SameAnswer, func(h *History, _ *Books) {
+			h.exchange(Exchange{By: byInvoices, Key: "k1", Content: "c1", Status: 201, Invoice: "i1", Answer: "again"})
+		}},
+		{"the stored answer for other content", NobodyElsesAnswer, func(h *History, _ *Books) {
+			h.exchange(Exchange{By: byInvoices, Key: "k1", Content: "c2", Status: 201, Invoice: "i1", Answer: "a1"})
+		}},
+		{"an order that was taken and is nowhere", NoOrderLost, func(h *History, _ *Books) {
+			h.exchange(Exchange{By: byOrders, Order: "O-2", Status: 200})
+		}},
+		{"an order with two operations", NoOrderLost, func(_ *History, b *Books) {
+			b.Operations = append(b.Operations, Operation{Key: "k6", Order: "O-1", Status: "succeeded", Invoice: "i2"})
+		}},
+		{"an operation that succeeded with another one's invoice", NoOrderLost, func(_ *History, b *Books) { b.Operations[0].Invoice = "i1" }},
+		{"an operation that failed for no reason of its order's", NoOrderLost, func(_ *History, b *Books) { b.Operations[0].Status = "failed" }},
+		{"a hole in the numbers", NumbersWithoutHoles, func(_ *History, b *Books) { b.Invoices[1].SeriesNumber = 3 }},
+		{"a number given twice", NumbersWithoutHoles, func(_ *History, b *Books) { b.Invoices[1].SeriesNumber = 1 }},
+		{"two entries at a target", OneEffect, func(_ *History, b *Books) { b.Effects[0].Count = 2 }},
+		{"a registration that the target does not have", OneEffect, func(_ *History, b *Books) { b.Effects = b.Effects[1:] }},
+		{"an operation left unknown", NothingUnfinished, func(_ *History, b *Books) { b.Operations[0].Status = "unknown" }},
+		{"a registration left processing", NothingUnfinished, func(_ *History, b *Books) { b.Registrations[0].Status = "processing" }},
+		{"a finished operation that went back", FinishedStays, func(h *History, _ *Books) { h.status("k2", "unknown", false) }},
+		{"an attempt with other bytes", SameBytes, func(h *History, _ *Books) {
+			h.attempt(Exchange{By: "attempt", Key: "k2", Content: "other", Status: 422})
+		}},
+		{"an attempt under a key that nobody made", SameBytes, func(h *History, _ *Books) { h.attempt(Exchange{By: "attempt", Key: "k7"}) }},
+		{"an internal error", NoFailure, func(h *History, _ *Books) { h.exchange(Exchange{By: byInvoices, Key: "k1", Status: 500}) }},
+		{"a process that ended by itself", NoFailure, func(h *History, _ *Books) { h.fell("ERP 1 ended by itself") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, b := sound()
+			c.plant(h, &b)
+			found := Check(h, b)
+			if !slices.ContainsFunc(found, func(v Violation) bool { return v.Rule == c.rule }) {
+				t.Errorf("found is %+v, want a breach of %q", found, c.rule)
+			}
+		})
+		planted[c.rule] = true
+	}
+	for _, rule := range Rules() {
+		if !planted[rule] {
+			t.Errorf("no breach of %q is planted", rule)
+		}
+	}
+}
+
+func TestReportOfABreachNamesTheSeedAndTellsWhatHappenedToTheKey(t *testing.T) {
+	t.Parallel()
+	h, b := sound()
+	h.note("ERP 1 is killed")
+	h.exchange(Exchange{Sent: h.now(), Ended: h.now(), By: byInvoices, Key: "k1", Order: "D-1", Content: "c1", Status: 201, Invoice: "i1", Answer: "again"})
+	var report strings.Builder
+	r := Result{Seed: 4711, History: h, Books: b, Violations: Check(h, b)}
+	if err := r.Report(&report); err != ErrViolations {
+		t.Errorf("%v", err)
+	}
+	for _, part := range []string{"SEED=4711", string(SameAnswer), "key k1", "ERP 1 is killed", "idempotency-key-reused"} {
+		if !strings.Contains(report.String(), part) {
+			t.Errorf("%q is not in the report:\n%s", part, report.String())
+		}
+	}
+	if strings.Contains(report.String(), "key k2") {
+		t.Errorf("the timeline is not of one key:\n%s", report.String())
+	}
+}
+
+func TestASeedDecidesTheScheduleAndEachKindComes(t *testing.T) {
+	t.Parallel()
+	const long = time.Minute
+	one, again, other := Schedule(1, long), Schedule(1, long), Schedule(2, long)
+	if !slices.Equal(one, again) {
+		t.Error("the same seed gives two schedules")
+	}
+	if slices.Equal(one, other) {
+		t.Error("two seeds give one schedule")
+	}
+	for _, d := range disturbances() {
+		if !slices.ContainsFunc(one, func(e Event) bool { return e.Kind == d.kind }) {
+			t.Errorf("%s does not come within a minute", d.kind)
+		}
+	}
+	for _, e := range one {
+		if e.At >= long || e.Slot < 0 || e.Slot >= replicas || fmt.Sprint(e) == "" {
+			t.Errorf("%v", e)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"invoicebridge/internal/fleet"
+)
+
+// disturb carries out the schedule. Events overlap; those about one process come one after the other. It returns when all
+// have ended.
+func (w *world) disturb(ctx context.Context, events []Event) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, e := range events {
+		if !pause(ctx, e.At-w.history.now()) {
+			return
+		}
+		all.Go(func() {
+			if err := w.cause(ctx, e); err != nil && ctx.Err() == nil {
+				w.history.note("%s could not be done: %v", e.Kind, err)
+				return
+			}
+			w.history.count(e.Kind)
+		})
+	}
+}
+
+func (w *world) cause(ctx context.Context, e Event) error {
+	erp, worker := w.slots[erpName(e.Slot)], w.slots[workerName(e.Slot)]
+	switch e.Kind {
+	case KillERP:
+		return erp.kill(ctx, w.programs, e.Lasts)
+	case KillWorker:
+		return worker.kill(ctx, w.programs, e.Lasts)
+	case FreezeERP:
+		erp.freeze(ctx, e.Lasts)
+	case FreezeWorker:
+		worker.freeze(ctx, e.Lasts)
+	case RestartOne:
+		return []*slot{erp, worker}[int(e.At/time.Millisecond)%2].restart(ctx, w.programs, e.Lasts)
+	case Rolling:
+		return w.roll(ctx, w.options.Other, e)
+	case WrongClock:
+		return w.wrongClock(ctx, e)
+	case CrashDB:
+		return w.crashDatabase(ctx)
+	case Terminate:
+		return w.terminate(ctx)
+	case Storm:
+		w.history.note("a storm begins")
+		w.weather.stormy.Store(true)
+		pause(ctx, e.Lasts)
+		w.weather.stormy.Store(false)
+		w.history.note("the storm is over")
+	case Purge:
+		return w.commands(ctx, "purge", "--reason", "chaos")
+	case Reconcile:
+		return w.commands(ctx, "reconcile", "--tenant", tenant)
+	case Replay:
+		return w.replay(ctx)
+	}
+	return nil
+}
+
+// roll restarts all processes of both services, one after the other, as the other build, and then back.
+func (w *world) roll(ctx context.Context, other fleet.Programs, e Event) error {
+	for _, p := range []fleet.Programs{other, w.programs} {
+		for n := range replicas {
+			for _, name := range []string{erpName(n), workerName(n)} {
+				if err := w.slots[name].restart(ctx, p, e.Lasts); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// wrongClock restarts one process as a build whose clock is wrong, and after a while as it was.
+func (w *world) wrongClock(ctx context.Context, e Event) error {
+	if w.options.Skewed.Dir == "" {
+		return fmt.Errorf("no build with a wrong clock is given")
+	}
+	name := []string{erpName(e.Slot), workerName(e.Slot)}[int(e.At/time.Millisecond)%2]
+	w.history.note("%s gets a wrong clock", name)
+	if err := w.slots[name].restart(ctx, w.options.Skewed, e.Lasts); err != nil {
+		return err
+	}
+	pause(ctx, wrongClockLasts)
+	return w.slots[name].restart(ctx, w.programs, e.Lasts)
+}
+
+const wrongClockLasts = 10 * time.Second
+
+// terminate cuts every third connection to the databases.
+func (w *world) terminate(ctx context.Context) error {
+	_, err := w.pools["erp"].Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE datname IN ('erp', 'crm') AND application_name <> 'chaos' AND pid % 3 = 0`)
+	w.history.note("database connections are terminated")
+	return err
+}
+
+// commands runs a command of both services.
+func (w *world) commands(ctx context.Context, args ...string) error {
+	w.history.note("%s runs", args[0])
+	if _, err := w.programs.Command(ctx, fleet.ERP, w.erpEnv(), args...); err != nil {
+		return err
+	}
+	_, err := w.programs.Command(ctx, fleet.CRM, w.crmEnv(), args...)
+	return err
+}
+
+// replays is how many operations and registrations one press is about.
+const replays = 20
+
+// replay presses replay for whatever there is: finished, running, waiting.
+func (w *world) replay(ctx context.Context) error {
+	press := func(pool, query, base, path, token string) error {
+		rows, err := w.pools[pool].Query(ctx, query, replays)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id string
+			if err := rows.Scan(&id); err != nil {
+				return err
+			}
+			status, answer, err := w.load.exchange(ctx, base+fmt.Sprintf(path, id), token, "", `{"reason":"chaos"}`)
+			if err == nil && status == http.StatusInternalServerError {
+				w.history.fell(fmt.Sprintf("replay of %s is answered 500 %s", id, answer))
+			}
+		}
+		return rows.Err()
+	}
+	w.history.note("replay is pressed")
+	return errors.Join(
+		press("crm", `SELECT key FROM operations ORDER BY (status NOT IN ('succeeded', 'failed', 'cancelled')) DESC, random() LIMIT $1`,
+			w.load.crms[0], "/admin/v1/operations/%s/replay", w.crmAdmin),
+		press("erp", `SELECT id::text FROM registrations ORDER BY (status NOT IN ('succeeded', 'failed')) DESC, random() LIMIT $1`,
+			w.load.erps[0], "/admin/v1/registrations/%s/replay", w.erpAdmin),
+	)
+}

@@ -1,0 +1,285 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"invoicebridge/internal/fleet"
+	"invoicebridge/internal/postgres"
+	"invoicebridge/internal/target/targetsim"
+	"invoicebridge/internal/wire"
+)
+
+const (
+	tenant      = "chaos"
+	targetToken = "chaos"
+	replicas    = 2
+
+	// What takes minutes at real targets takes seconds here; the settle time outlasts all that the simulator does late,
+	// and the longest request.
+	targetLate   = 700 * time.Millisecond
+	targetSettle = 4 * time.Second
+)
+
+// world is everything that runs: a PostgreSQL server, targets, two replicas of each service, and the wires between them.
+type world struct {
+	options  Options
+	history  *History
+	weather  *weather
+	programs fleet.Programs
+
+	dir      string
+	dbMu     sync.Mutex // held while the server is being crashed and started again
+	embedded *postgres.Embedded
+	pools    map[string]*pgxpool.Pool // erp, crm
+
+	sim        *targetsim.Sim
+	simAddress string
+	endSim     func()
+
+	slots              map[string]*slot
+	erpToken, crmToken string
+	erpAdmin, crmAdmin string
+	wires              []*wire.Proxy
+	recorders          []*recorder
+	workersERP         *wire.Proxy
+	load               *load
+}
+
+// newWorld starts everything. Whatever it returns is to be closed.
+func newWorld(ctx context.Context, o Options, h *History) (*world, error) {
+	w := &world{
+		options: o, history: h, weather: newWeather(o.Seed, h), programs: o.Programs, pools: map[string]*pgxpool.Pool{},
+		slots: map[string]*slot{}, endSim: func() {}, load: newLoad(o.Seed, h),
+	}
+	for _, step := range []func(context.Context) error{w.startDatabase, w.startTargets, w.administer, w.startERPs, w.startWorkers} {
+		if err := step(ctx); err != nil {
+			return w, err
+		}
+	}
+	return w, nil
+}
+
+// startDatabase starts a server that writes to disk: it will be stopped at once, and recovers.
+func (w *world) startDatabase(ctx context.Context) (err error) {
+	if w.dir, err = os.MkdirTemp("/tmp", "invoicebridge-chaos-"); err != nil {
+		return err
+	}
+	if err := os.Chmod(w.dir, 0o755); err != nil { // as root the server is another user
+		return err
+	}
+	if err := w.startServer(ctx); err != nil {
+		return err
+	}
+	for _, name := range []string{"erp", "crm"} {
+		if err := w.embedded.CreateDatabase(ctx, name); err != nil {
+			return err
+		}
+		w.pools[name], err = postgres.OpenPool(ctx, postgres.PoolConfig{DSN: w.embedded.DSN(name), ApplicationName: "chaos", MaxConns: 4, MinConns: 1})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) startServer(ctx context.Context) (err error) {
+	w.embedded, err = postgres.StartEmbedded(ctx, postgres.EmbeddedConfig{
+		Dir: filepath.Join(w.dir, "postgres"), Logger: slog.New(slog.DiscardHandler),
+		Settings: map[string]string{"max_connections": "200"},
+	})
+	return err
+}
+
+// crashDatabase ends the server as a power failure would, and starts it again.
+func (w *world) crashDatabase(ctx context.Context) error {
+	w.dbMu.Lock()
+	defer w.dbMu.Unlock()
+	now, cancel := context.WithCancel(ctx)
+	cancel()
+	w.history.note("PostgreSQL is stopped at once")
+	_ = w.embedded.Stop(now) // says that it was not orderly
+	if err := w.startServer(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	w.history.note("PostgreSQL has recovered")
+	return nil
+}
+
+func (w *world) startTargets(ctx context.Context) (err error) {
+	w.sim, err = targetsim.Open(targetsim.Config{
+		Journal: filepath.Join(w.dir, "targets.jsonl"), Token: targetToken, Seed: w.options.Seed, Rates: targetFaults(),
+		Late: targetLate, Held: targetLate, Hidden: targetLate, Slow: targetLate / 4, Pause: targetLate,
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return errors.Join(err, w.sim.Close())
+	}
+	serving, end := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = w.sim.Serve(serving, listener)
+	}()
+	w.endSim = func() { end(); <-ended }
+	w.simAddress = listener.Addr().String()
+	return nil
+}
+
+// targetFaults are the shares of requests that the targets treat badly. What looks like a wrong address is not among them:
+// it is tried again only after ten minutes.
+func targetFaults() map[targetsim.Fault]float64 {
+	return map[targetsim.Fault]float64{
+		targetsim.AcceptSilent: 0.01, targetsim.AcceptLate: 0.02, targetsim.ResetBefore: 0.02, targetsim.ResetAfter: 0.04,
+		targetsim.HalfAnswer: 0.02, targetsim.DuplicateOwn: 0.02, targetsim.DuplicateBare: 0.02, targetsim.Hidden: 0.01,
+		targetsim.BadGateway: 0.02, targetsim.Busy: 0.02,
+		targetsim.PostLost: 0.03, targetsim.PostBadGateway: 0.03,
+		targetsim.LookupError: 0.03, targetsim.LookupNonsense: 0.02,
+	}
+}
+
+// administer migrates, and makes the tenant, its tokens and its targets.
+func (w *world) administer(ctx context.Context) error {
+	for _, side := range []struct {
+		program       string
+		env           []string
+		writer, admin *string
+	}{{fleet.ERP, w.erpEnv(), &w.erpToken, &w.erpAdmin}, {fleet.CRM, w.crmDatabase(), &w.crmToken, &w.crmAdmin}} {
+		for _, args := range [][]string{{"migrate", "up"}, {"tenant", "create", tenant, "--name", "Chaos"}} {
+			if _, err := w.programs.Command(ctx, side.program, side.env, args...); err != nil {
+				return err
+			}
+		}
+		for role, token := range map[string]*string{"writer": side.writer, "admin": side.admin} {
+			var err error
+			*token, err = w.programs.Command(ctx, side.program, side.env, "token", "create", "--tenant", tenant, "--role", role, "--label", "chaos")
+			if err != nil {
+				return err
+			}
+		}
+	}
+	toTargets, err := w.wire(ctx, w.weather.planCuts, w.simAddress)
+	if err != nil {
+		return err
+	}
+	base := []string{"target", "set", "--tenant", tenant, "--credential", "env:TARGET_TOKEN", "--locatable", "--absent-after", targetSettle.String()}
+	for _, t := range [][]string{{"--kind", "einvoice", "--key-window", "24h"}, {"--kind", "ledger"}} {
+		args := append(append(base[:len(base):len(base)], t...), "--url", "http://"+toTargets.Addr()+"/"+t[1])
+		if _, err := w.programs.Command(ctx, fleet.ERP, w.erpEnv(), args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) erpEnv() []string {
+	return []string{
+		"ERP_DATABASE_URL=" + w.embedded.DSN("erp"), "TARGET_TOKEN=" + targetToken, "ERP_TARGET_TIMEOUT=1s",
+		"ERP_REGISTER_SWEEP_INTERVAL=1s", "ERP_SHUTDOWN_TIMEOUT=5s",
+	}
+}
+
+func (w *world) crmDatabase() []string {
+	return []string{"CRM_DATABASE_URL=" + w.embedded.DSN("crm")}
+}
+
+func (w *world) crmEnv() []string {
+	return append(w.crmDatabase(), "ERP_URL=http://"+w.workersERP.Addr(), "ERP_TOKENS="+tenant+"="+w.erpToken, "ATTEMPT_TIMEOUT=1s",
+		"CRM_SWEEP_INTERVAL=1s", "SHUTDOWN_TIMEOUT=5s")
+}
+
+// wire starts a proxy in front of addresses.
+func (w *world) wire(ctx context.Context, plan func(int) wire.Fault, upstreams ...string) (*wire.Proxy, error) {
+	p, err := wire.Start(ctx, wire.Config{Upstreams: upstreams, Plan: plan})
+	if err == nil {
+		w.wires = append(w.wires, p)
+	}
+	return p, err
+}
+
+func (w *world) startSlot(ctx context.Context, name, program string, env []string) (*slot, error) {
+	s := &slot{name: name, program: program, env: env, history: w.history}
+	w.slots[name] = s
+	return s, s.start(ctx, w.programs)
+}
+
+func (w *world) startERPs(ctx context.Context) error {
+	var recorded []string
+	for n := range replicas {
+		s, err := w.startSlot(ctx, erpName(n), fleet.ERP, w.erpEnv())
+		if err != nil {
+			return err
+		}
+		toERP, err := w.wire(ctx, w.weather.plan, s.address)
+		if err != nil {
+			return err
+		}
+		w.load.erps = append(w.load.erps, "http://"+toERP.Addr())
+		r, err := startRecorder(ctx, w.history, s.address)
+		if err != nil {
+			return err
+		}
+		w.recorders = append(w.recorders, r)
+		recorded = append(recorded, r.address)
+	}
+	w.load.erpToken = w.erpToken
+	var err error
+	w.workersERP, err = w.wire(ctx, w.weather.plan, recorded...)
+	return err
+}
+
+func (w *world) startWorkers(ctx context.Context) error {
+	for n := range replicas {
+		s, err := w.startSlot(ctx, workerName(n), fleet.CRM, w.crmEnv())
+		if err != nil {
+			return err
+		}
+		toCRM, err := w.wire(ctx, w.weather.plan, s.address)
+		if err != nil {
+			return err
+		}
+		w.load.crms = append(w.load.crms, "http://"+toCRM.Addr())
+	}
+	w.load.crmToken = w.crmToken
+	return nil
+}
+
+func erpName(n int) string    { return fmt.Sprintf("ERP %d", n+1) }
+func workerName(n int) string { return fmt.Sprintf("worker %d", n+1) }
+
+// close ends everything and takes it away.
+func (w *world) close() {
+	for _, p := range w.wires {
+		p.Close()
+	}
+	var all sync.WaitGroup
+	for _, s := range w.slots {
+		all.Go(s.stop)
+	}
+	all.Wait()
+	for _, r := range w.recorders {
+		r.close()
+	}
+	w.endSim()
+	for _, pool := range w.pools {
+		pool.Close()
+	}
+	if w.embedded != nil {
+		_ = w.embedded.Stop(context.Background())
+	}
+	if w.dir != "" {
+		_ = os.RemoveAll(w.dir)
+	}
+}
