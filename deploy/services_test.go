@@ -115,6 +115,13 @@ func (s service) do(t *testing.T, method, path string, role auth.Role, body stri
 	return response.StatusCode, string(text)
 }
 
+// orderBody is an order, and as well a request for its invoice.
+func orderBody(order, quantity string) string {
+	return fmt.Sprintf(`{"source":"crm-1","order":%q,"role":"final","currency":"EUR","issue_date":"2026-03-02",`+
+		`"customer":{"name":"Test Customer A","country":"DE","vat_id":"XX000000001"},`+
+		`"lines":[{"sku":"P-1","quantity":%q,"unit_price":"10.00","vat_rate":"19","vat_category":"S"}]}`, order, quantity)
+}
+
 // await waits until a count is no longer 0.
 func (s service) await(t *testing.T, what, query string) {
 	t.Helper()
@@ -135,9 +142,7 @@ func work(t *testing.T, erp, crm service) {
 		s.await(t, "the first reconciliation of "+s.name, "SELECT count(*) FROM reconciliation_runs WHERE finished_at IS NOT NULL")
 	}
 	submit := func(order string) (int, string) {
-		return crm.do(t, http.MethodPost, "/v1/orders", auth.RoleWriter, fmt.Sprintf(`{"source":"crm-1","order":%q,"currency":"EUR",`+
-			`"issue_date":"2026-03-02","customer":{"name":"Test Customer A","country":"DE","vat_id":"XX000000001"},`+
-			`"lines":[{"sku":"P-1","quantity":"2","unit_price":"10.00","vat_rate":"19","vat_category":"S"}]}`, order))
+		return crm.do(t, http.MethodPost, "/v1/orders", auth.RoleWriter, orderBody(order, "2"))
 	}
 	if status, body := submit("SO-1"); status != http.StatusCreated {
 		t.Fatalf("an order is answered %d %s", status, body)

@@ -43,8 +43,8 @@ func NewCRM(deps CRMDeps) (http.Handler, error) {
 	if deps.Console == nil {
 		deps.Console = crm.NewConsole(deps.Pool, crm.ConsoleOptions{Logger: deps.Logger})
 	}
-	h := crmSide{server: s, orders: deps.Orders, console: deps.Console}
-	for _, collector := range deps.Collectors {
+	h := crmSide{server: s, orders: deps.Orders, console: deps.Console, refusals: newIntakeRefusals()}
+	for _, collector := range append([]prometheus.Collector{h.refusals}, deps.Collectors...) {
 		if err := h.metrics.registry.Register(collector); err != nil {
 			return nil, err
 		}
@@ -55,8 +55,9 @@ func NewCRM(deps CRMDeps) (http.Handler, error) {
 
 type crmSide struct {
 	*server
-	orders  Orders
-	console *crm.Console
+	orders   Orders
+	console  *crm.Console
+	refusals *prometheus.CounterVec // by problem type
 }
 
 func (h crmSide) routes(p *pages) {

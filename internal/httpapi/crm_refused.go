@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,11 +22,10 @@ func (h crmSide) recordRefusal(c echo.Context, body []byte, err error) {
 	if p == nil || h.console == nil {
 		return
 	}
-	switch p.Type {
-	case problem.MalformedRequest, problem.InvalidOrder, problem.VersionConflict, problem.ContentTooLarge, problem.UnsupportedMediaType:
-	default:
+	if !slices.Contains(refusedIntake(), p.Type) {
 		return
 	}
+	h.refusals.WithLabelValues(string(p.Type)).Inc()
 	source, order := whichOrder(body, p)
 	h.console.RecordRefusal(c.Request().Context(), crm.Refusal{
 		Tenant: identity(c).Tenant, Channel: crm.ChannelAPI, Source: source, Order: order, Problem: p, Body: body, By: by(c, ""),
