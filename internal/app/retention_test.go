@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"invoicebridge/internal/audit"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/auth/crmstore"
 	"invoicebridge/internal/auth/erpstore"
@@ -214,12 +215,22 @@ func TestTheMetricsTellHowLongTheERPKeepsKeysAndHowLongItMust(t *testing.T) {
 
 func (r *runningCRM) metrics() string {
 	r.t.Helper()
-	return scrape(r.t, r.url)
+	return scrape(r.t, r.url, crmstore.New(r.pool))
 }
 
-func scrape(t *testing.T, url string) string {
+// scrape reads the figures with a token for them, of the tenant acme.
+func scrape(t *testing.T, url string, store auth.AdminStore) string {
 	t.Helper()
-	response, err := http.Get(url + "/metrics")
+	_, token, err := auth.NewAdmin(store).CreateToken(t.Context(), "acme", auth.RoleMetrics, "test", audit.By{Actor: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +262,7 @@ func TestTheERPPurgesByItself(t *testing.T) {
 		t.Fatalf("RunERP: %v", err)
 	}
 	testdb.Await(t, "the purge's metrics", func() bool {
-		metrics := scrape(t, "http://"+addr)
+		metrics := scrape(t, "http://"+addr, erpstore.New(pool))
 		return strings.Contains(metrics, `erp_purged_rows_total{table="idempotency_records"} 4`) &&
 			strings.Contains(metrics, `erp_purge_overdue_seconds{table="idempotency_records"} 0`)
 	})

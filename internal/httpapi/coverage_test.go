@@ -85,11 +85,14 @@ func TestEveryDocumentedAnswerIsGivenAndIsAsDocumented(t *testing.T) {
 	provokeRegistrations(e, first.ID, note, valid)
 
 	for path, target := range map[string]string{
-		"/": "/", "/healthz": "/healthz", "/readyz": "/readyz", "/metrics": "/metrics", "/openapi.yaml": "/openapi.yaml",
-		"/docs": "/docs", "/docs/{file}": "/docs/swagger-ui.css", "/static/{file}": "/static/style.css",
+		"/": "/", "/healthz": "/healthz", "/readyz": "/readyz", "/openapi.yaml": "/openapi.yaml",
+		"/docs": "/docs", "/docs/{file}": "/docs/swagger-ui.css", "/static/{file}": styleSheet(e),
 		"/problems": "/problems", "/problems/{slug}": "/problems/internal",
 	} {
 		note("GET "+path, e.get("", target))
+	}
+	for _, token := range []string{"", "reader", "metrics"} {
+		note("GET /metrics", e.get(token, "/metrics"))
 	}
 	for path, target := range map[string]string{
 		"/docs/{file}": "/docs/index.html", "/static/{file}": "/static/x.css", "/problems/{slug}": "/problems/x",
@@ -202,4 +205,16 @@ func TestProblemTypesOfTheContractAreThoseOfTheTable(t *testing.T) {
 	if !slices.Equal(inContract, inVocabulary) {
 		t.Errorf("the contract has\n%v\nthe vocabulary\n%v", inContract, inVocabulary)
 	}
+}
+
+// styleSheet is the address of the pages' style sheet, which changes with its content.
+func styleSheet(e erp) string {
+	e.t.Helper()
+	for _, link := range e.get("", "/").page().all("head link") {
+		if attribute(link, "rel") == "stylesheet" {
+			return attribute(link, "href")
+		}
+	}
+	e.t.Fatal("the start page has no style sheet")
+	return ""
 }

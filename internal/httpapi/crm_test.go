@@ -325,7 +325,7 @@ func TestManyOrdersInOneRequest(t *testing.T) {
 
 func TestCRMProbesAndPagesNeedNoToken(t *testing.T) {
 	s := setupCRM(t)
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/", "/docs", "/openapi.yaml", "/order.schema.json", "/problems/invalid-order", "/problems/version-conflict"} {
+	for _, path := range []string{"/healthz", "/readyz", "/", "/login", "/docs", "/openapi.yaml", "/order.schema.json", "/problems/invalid-order", "/problems/version-conflict"} {
 		if got := s.call(http.MethodGet, path, "", "", nil).StatusCode; got != 200 {
 			t.Errorf("%s: %d", path, got)
 		}

@@ -355,8 +355,8 @@ func TestCallerThatGoesAwayIsNotCountedAsAFailureOfTheService(t *testing.T) {
 		t.Fatalf("an answer came: %d", response.StatusCode)
 	}
 	counted := `http_requests_total{method="POST",route="/v1/invoices",status="499"} 1`
-	testdb.Await(t, counted, func() bool { return strings.Contains(string(e.get("", "/metrics").body), counted) })
-	if metrics := string(e.get("", "/metrics").body); !strings.Contains(metrics, `http_problems_total{type="unavailable"} 0`) {
+	testdb.Await(t, counted, func() bool { return strings.Contains(string(e.get("metrics", "/metrics").body), counted) })
+	if metrics := string(e.get("metrics", "/metrics").body); !strings.Contains(metrics, `http_problems_total{type="unavailable"} 0`) {
 		t.Error("the service counts itself as unavailable")
 	}
 }

@@ -106,7 +106,7 @@ func serveERP(t testing.TB, change func(*httpapi.ERPDeps)) erp {
 	return e
 }
 
-// newERP has the database, tenants t1 and t2, and tokens: "writer" and so on of t1, "t2" of a writer of t2.
+// newERP has the database, tenants t1 and t2, and tokens: "writer" and so on of t1 (one for each role), "t2" of a writer of t2.
 func newERP(t testing.TB) erp {
 	t.Helper()
 	e := erp{t: t, pool: testdb.ERP(t), tokens: map[string]string{}}
@@ -118,7 +118,7 @@ func newERP(t testing.TB) erp {
 		}
 	}
 	for _, want := range []struct{ name, tenant, role string }{
-		{"reader", "t1", "reader"}, {"writer", "t1", "writer"}, {"admin", "t1", "admin"}, {"t2", "t2", "writer"},
+		{"reader", "t1", "reader"}, {"writer", "t1", "writer"}, {"admin", "t1", "admin"}, {"metrics", "t1", "metrics"}, {"t2", "t2", "writer"},
 	} {
 		_, text, err := admin.CreateToken(t.Context(), want.tenant, auth.Role(want.role), want.name, by)
 		if err != nil {
