@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,6 +38,7 @@ type Config struct {
 	CompletedRetention time.Duration        // how long River keeps completed jobs
 	Purge              Purge                // of this side's database
 	Reconcile          Reconcile            // of this side's books with the next one's
+	Replays            Replays              // of many operations, on the CRM side
 	Traces             trace.TracerProvider // of runs; nil: nothing is traced
 }
 
@@ -49,7 +51,10 @@ type Deps struct {
 }
 
 // Client works the jobs of one side.
-type Client struct{ river *river.Client[pgx.Tx] }
+type Client struct {
+	river   *river.Client[pgx.Tx]
+	started atomic.Bool
+}
 
 // NewClient makes a Client of the CRM side that works nothing until Start. The pool should belong to it alone and have
 // plan_cache_mode=force_generic_plan among its RuntimeParams (DESIGN 9).
@@ -65,7 +70,8 @@ func NewClient(pool *pgxpool.Pool, deps Deps, cfg Config) (*Client, error) {
 func (cfg Config) addTo(config *river.Config, kinds []string) []string {
 	cfg.Purge.addTo(config)
 	cfg.Reconcile.addTo(config)
-	return slices.Concat(kinds, cfg.Purge.kinds(), cfg.Reconcile.kinds())
+	cfg.Replays.addTo(config, cfg.withDefaults().SweepInterval, time.Now)
+	return slices.Concat(kinds, cfg.Purge.kinds(), cfg.Reconcile.kinds(), cfg.Replays.kinds())
 }
 
 // crmKinds are the kinds of job that the CRM side's clients know.
@@ -131,7 +137,21 @@ func (c *Client) Start(ctx context.Context) error {
 	if err := c.river.Start(ctx); err != nil {
 		return fmt.Errorf("start working jobs: %w", err)
 	}
+	c.started.Store(true)
 	return nil
+}
+
+// Working says whether jobs are worked on: the Client has been started and has not stopped.
+func (c *Client) Working() bool {
+	if !c.started.Load() {
+		return false
+	}
+	select {
+	case <-c.river.Stopped():
+		return false
+	default:
+		return true
+	}
 }
 
 // Stop fetches no more jobs and returns when the running ones have ended. Those still running after SoftStopTimeout are
