@@ -215,6 +215,40 @@ func TestEveryAlertHasItsEntryInTheRunbook(t *testing.T) {
 	}
 }
 
+// The cases themselves are for promtool: it has the engine, which would be the largest part of this module.
+func TestEveryAlertHasACaseInWhichItFires(t *testing.T) {
+	t.Parallel()
+	var file struct {
+		Tests []struct {
+			Expressions []struct {
+				Expr    string           `yaml:"expr"`
+				Samples []map[string]any `yaml:"exp_samples"`
+			} `yaml:"promql_expr_test"`
+		} `yaml:"tests"`
+	}
+	read(t, "prometheus/alerts_test.yaml", func(text []byte) error { return yaml.Unmarshal(text, &file) })
+	name := regexp.MustCompile(`^ALERTS\{alertname="(\w+)", alertstate="firing"\}$`)
+	fires := map[string]bool{}
+	for _, test := range file.Tests {
+		for _, e := range test.Expressions {
+			match := name.FindStringSubmatch(e.Expr)
+			if match == nil {
+				t.Fatalf("%s asks for no alert", e.Expr)
+			}
+			fires[match[1]] = fires[match[1]] || len(e.Samples) > 0
+		}
+	}
+	for _, r := range rules(t) {
+		if !fires[r.Alert] {
+			t.Errorf("there is no case in which %s fires", r.Alert)
+		}
+		delete(fires, r.Alert)
+	}
+	if len(fires) > 0 {
+		t.Errorf("cases of alerts that do not exist: %v", fires)
+	}
+}
+
 func TestEveryAlertSaysHowBadItIsAndWhichPageToOpen(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
