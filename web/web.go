@@ -32,7 +32,7 @@ func New() (*Pages, error) {
 		return nil, err
 	}
 	common, err := template.New("layout.html").Funcs(functions(assets)).
-		ParseFS(files, "templates/layout.html", "templates/components.html", "templates/forms.html", "templates/crm_parts.html")
+		ParseFS(files, "templates/layout.html", "templates/components.html", "templates/forms.html", "templates/crm_parts.html", "templates/erp_parts.html")
 	if err != nil {
 		return nil, fmt.Errorf("the layout: %w", err)
 	}
