@@ -90,6 +90,9 @@ func TestNobodyElseGetsASessionAndAllAreToldTheSame(t *testing.T) {
 		if n := p.count("sessions"); n != 0 {
 			p.t.Errorf("%d sessions", n)
 		}
+		if n := p.count("login_failures WHERE subject LIKE 'name %'"); n != 7 {
+			p.t.Errorf("failures of %d names are counted, want all 7, that of the disabled account, too", n)
+		}
 	})
 }
 

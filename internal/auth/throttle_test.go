@@ -33,14 +33,15 @@ func TestNameAloneMakesNobodyWaitButShortensThePatience(t *testing.T) {
 		failed []Failures
 		want   bool
 	}{
-		"nothing":                               {nil, false},
-		"a thousand failures of the name":       {[]Failures{{owner.name, 1000, 0}}, false},
-		"and one from here":                     {[]Failures{{owner.name, 1000, 0}, {owner.pair, 1, 0}}, true},
-		"some failures of the name, one here":   {[]Failures{{owner.name, suspiciousName - 1, 0}, {owner.pair, 1, 0}}, false},
-		"typing errors":                         {[]Failures{{owner.pair, freeOfPair - 1, 0}}, false},
-		"too many of them":                      {[]Failures{{owner.pair, freeOfPair, 0}}, true},
-		"an office's":                           {[]Failures{{owner.address, freeOfAddress - 1, 0}}, false},
-		"an address that tries name after name": {[]Failures{{owner.address, freeOfAddress, 0}}, true},
+		"nothing":                                {nil, false},
+		"a thousand failures of the name":        {[]Failures{{owner.name, 1000, 0}}, false},
+		"and one from here":                      {[]Failures{{owner.name, 1000, 0}, {owner.pair, 1, 0}}, true},
+		"just enough of them, and one from here": {[]Failures{{owner.name, suspiciousName, 0}, {owner.pair, 1, 0}}, true},
+		"some failures of the name, one here":    {[]Failures{{owner.name, suspiciousName - 1, 0}, {owner.pair, 1, 0}}, false},
+		"typing errors":                          {[]Failures{{owner.pair, freeOfPair - 1, 0}}, false},
+		"too many of them":                       {[]Failures{{owner.pair, freeOfPair, 0}}, true},
+		"an office's":                            {[]Failures{{owner.address, freeOfAddress - 1, 0}}, false},
+		"an address that tries name after name":  {[]Failures{{owner.address, freeOfAddress, 0}}, true},
 	} {
 		if got := owner.wait(c.failed) > 0; got != c.want {
 			t.Errorf("%s: has to wait: %t, want %t", name, got, c.want)
