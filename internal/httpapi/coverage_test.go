@@ -83,6 +83,7 @@ func TestEveryDocumentedAnswerIsGivenAndIsAsDocumented(t *testing.T) {
 	note(operation, e.get("", "/v1/operations/k-1"))
 	note(operation, e.get("reader", "/v1/operations/x"))
 	provokeRegistrations(e, first.ID, note, valid)
+	provokeAdministration(e, note, valid)
 
 	for path, target := range map[string]string{
 		"/": "/", "/healthz": "/healthz", "/readyz": "/readyz", "/openapi.yaml": "/openapi.yaml",
@@ -127,6 +128,7 @@ func provokeTrouble(t *testing.T, note func(path string, a answer)) {
 		note("POST /admin/v1/registrations/{id}/replay", e.admin("admin", id+"/replay", replayBody))
 		note("POST /admin/v1/registrations/{id}/resolve", e.admin("admin", id+"/resolve", resolveBody))
 		note("POST /admin/v1/registrations/{id}/acknowledge", e.admin("admin", id+"/acknowledge", acknowledgeBody))
+		troubleOfAdministration(e, note)
 	}
 	entered, release := make(chan struct{}), make(chan struct{})
 	busy := serveERP(t, func(d *httpapi.ERPDeps) {
