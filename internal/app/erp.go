@@ -124,6 +124,7 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 	stopping := new(Stopping)
 	invoices := invoice.NewService(pool, invoice.Options{
 		Logger: log, KeyRetention: cfg.KeyRetention, Registrations: registering.queue, Committed: registering.metrics.Committed,
+		Reconciliations: registering.queue, ReconcileOverlap: cfg.Reconcile.Overlap,
 	})
 	store := erpstore.New(pool)
 	deps := cfg.Access.deps(store, log)
@@ -131,7 +132,7 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 	deps.RequestTimeout, deps.MaxInFlight = cfg.RequestTimeout, cfg.MaxInFlight
 	handler, err := httpapi.NewERP(httpapi.ERPDeps{
 		Deps:     deps,
-		Invoices: invoice.NewBatcher(invoices), Registrations: invoices, Collectors: []prometheus.Collector{registering.metrics, registering.purge.metrics, registering.reconciliation.metrics},
+		Invoices: invoice.NewBatcher(invoices), Registrations: invoices, Desk: invoices, TokenDesk: auth.NewAdmin(store), Collectors: []prometheus.Collector{registering.metrics, registering.purge.metrics, registering.reconciliation.metrics},
 	})
 	if err != nil {
 		return err
