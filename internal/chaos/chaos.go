@@ -67,7 +67,10 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 		return r, err
 	}
 	r.Violations = Check(r.History, r.Books)
-	return r, r.writeHistory(o.HistoryFile)
+	if err := r.writeHistory(o.HistoryFile); err != nil {
+		o.Progress(fmt.Sprintf("the history could not be written: %v", err))
+	}
+	return r, nil
 }
 
 func (w *world) run(ctx context.Context, r *Result) error {

@@ -148,3 +148,15 @@ func TestASeedDecidesTheScheduleAndEachKindComes(t *testing.T) {
 		}
 	}
 }
+
+func TestHistoryIsWrittenLineByLine(t *testing.T) {
+	t.Parallel()
+	h, _ := sound()
+	var out strings.Builder
+	if err := h.write(&out); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(out.String(), "\n"); lines != len(h.Exchanges)+len(h.Attempts) || !strings.Contains(out.String(), `"Key":"k1"`) {
+		t.Errorf("%d lines:\n%s", lines, out.String())
+	}
+}

@@ -13,7 +13,7 @@ import (
 
 // Exchange is one request and what came back, as its sender saw it.
 type Exchange struct {
-	Sent, Ended time.Duration // since the beginning
+	Sent, Ended time.Duration `json:"-"` // since the beginning
 	// By is who sent it: a client of the ERP, a client of the CRM side, or (Attempt) a worker as the ERP saw it.
 	By      string
 	Key     string `json:",omitzero"`
@@ -140,8 +140,12 @@ func (h *History) about(key, order string) []string {
 func (h *History) write(w io.Writer) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	type timed struct {
+		Sent, Ended float64 // seconds
+		Exchange    `json:",inline"`
+	}
 	for _, x := range slices.Concat(h.Exchanges, h.Attempts) {
-		line, err := json.Marshal(x)
+		line, err := json.Marshal(timed{x.Sent.Seconds(), x.Ended.Seconds(), x})
 		if err != nil {
 			return err
 		}
