@@ -23,10 +23,12 @@ type OperationSearch struct {
 	Status OperationStatus
 	// Attention: with an operator, refused and not mended, or sent before its order changed.
 	Attention bool
-	Reason    Reason
-	Source    string
-	Role      erpapi.Role
-	Flagged   *bool
+	// Due: open, in nobody's hands, and its time has come.
+	Due     bool
+	Reason  Reason
+	Source  string
+	Role    erpapi.Role
+	Flagged *bool
 	// Order is the whole number of an order, of whatever source.
 	Order string
 	Key   string
@@ -111,7 +113,7 @@ const maxAge = 100 * 365 * 24 * time.Hour
 // params looks up what is searched by text first: then the list is of a few operations whose ids are known.
 func (f OperationSearch) params(ctx context.Context, queries *crmdb.Queries, tenant string) (arg crmdb.OperationSearchNewestParams, cut bool, err error) {
 	arg = crmdb.OperationSearchNewestParams{
-		TenantID: tenant, Status: orNil(string(f.Status)), Attention: f.Attention, Reason: orNil(string(f.Reason)),
+		TenantID: tenant, Status: orNil(string(f.Status)), Attention: f.Attention, Due: f.Due, Reason: orNil(string(f.Reason)),
 		Source: orNil(normaliseID(f.Source)), Role: orNil(string(f.Role)), Flagged: f.Flagged,
 		CreatedFrom: timeOrNil(f.CreatedFrom), CreatedTo: timeOrNil(f.CreatedTo),
 	}

@@ -96,15 +96,20 @@ SELECT p.id, p.key, p.source, p.order_id
 FROM operations AS p
 WHERE p.tenant_id = $1 AND p.key = $4
 UNION
-SELECT live.id, live.key, live.source, live.order_id
+SELECT p.id, p.key, p.source, p.order_id
 FROM found AS f
-JOIN operations AS live ON live.tenant_id = $1 AND live.source = f.source AND live.order_id = f.order_id
-    AND live.superseded_at IS NULL AND live.status <> 'cancelled'
-UNION
-SELECT ended.id, ended.key, ended.source, ended.order_id
-FROM found AS f
-JOIN operations AS ended ON ended.tenant_id = $1 AND ended.source = f.source AND ended.order_id = f.order_id
-    AND (ended.superseded_at IS NOT NULL OR ended.status = 'cancelled')
+CROSS JOIN LATERAL (
+    SELECT live.id, live.key, live.source, live.order_id
+    FROM operations AS live
+    WHERE live.tenant_id = $1 AND live.source = f.source AND live.order_id = f.order_id
+      AND live.superseded_at IS NULL AND live.status <> 'cancelled'
+    UNION ALL
+    SELECT ended.id, ended.key, ended.source, ended.order_id
+    FROM operations AS ended
+    WHERE ended.tenant_id = $1 AND ended.source = f.source AND ended.order_id = f.order_id
+      AND (ended.superseded_at IS NOT NULL OR ended.status = 'cancelled')
+    OFFSET 0 -- one look-up an order in each index, not a join that reads all
+) AS p
 `
 
 type OperationFindParams struct {
@@ -232,25 +237,27 @@ WHERE tenant_id = $1
   AND ($2::text IS NULL OR status = $2::text)
   AND (NOT $3::boolean OR flagged_at IS NOT NULL OR status = 'failed' AND superseded_at IS NULL
        OR changed_after_delivery_version IS NOT NULL)
-  AND ($4::text IS NULL OR reason = $4::text)
-  AND ($5::text IS NULL OR source = $5::text)
-  AND ($6::text IS NULL OR role = $6::text)
-  AND ($7::boolean IS NULL OR (flagged_at IS NOT NULL) = $7::boolean)
-  AND ($8::uuid[] IS NULL OR id = ANY ($8::uuid[]))
-  AND ($9::timestamptz IS NULL OR created_at >= $9::timestamptz)
-  AND ($10::timestamptz IS NULL OR created_at < $10::timestamptz)
-  AND ($11::float8 IS NULL
-       OR created_at < now() - make_interval(secs => $11::float8))
-  AND ($12::timestamptz IS NULL
-       OR (created_at, id) < ($12::timestamptz, $13::uuid))
+  AND (NOT $4::boolean OR status IN ('pending', 'unknown') AND flagged_at IS NULL AND next_attempt_at <= now())
+  AND ($5::text IS NULL OR reason = $5::text)
+  AND ($6::text IS NULL OR source = $6::text)
+  AND ($7::text IS NULL OR role = $7::text)
+  AND ($8::boolean IS NULL OR (flagged_at IS NOT NULL) = $8::boolean)
+  AND ($9::uuid[] IS NULL OR id = ANY ($9::uuid[]))
+  AND ($10::timestamptz IS NULL OR created_at >= $10::timestamptz)
+  AND ($11::timestamptz IS NULL OR created_at < $11::timestamptz)
+  AND ($12::float8 IS NULL
+       OR created_at < now() - make_interval(secs => $12::float8))
+  AND ($13::timestamptz IS NULL
+       OR (created_at, id) < ($13::timestamptz, $14::uuid))
 ORDER BY created_at DESC, id DESC
-LIMIT $14
+LIMIT $15
 `
 
 type OperationSearchNewestParams struct {
 	TenantID         string
 	Status           *string
 	Attention        bool
+	Due              bool
 	Reason           *string
 	Source           *string
 	Role             *string
@@ -295,6 +302,7 @@ func (q *Queries) OperationSearchNewest(ctx context.Context, arg OperationSearch
 		arg.TenantID,
 		arg.Status,
 		arg.Attention,
+		arg.Due,
 		arg.Reason,
 		arg.Source,
 		arg.Role,
@@ -357,25 +365,27 @@ WHERE tenant_id = $1
   AND ($2::text IS NULL OR status = $2::text)
   AND (NOT $3::boolean OR flagged_at IS NOT NULL OR status = 'failed' AND superseded_at IS NULL
        OR changed_after_delivery_version IS NOT NULL)
-  AND ($4::text IS NULL OR reason = $4::text)
-  AND ($5::text IS NULL OR source = $5::text)
-  AND ($6::text IS NULL OR role = $6::text)
-  AND ($7::boolean IS NULL OR (flagged_at IS NOT NULL) = $7::boolean)
-  AND ($8::uuid[] IS NULL OR id = ANY ($8::uuid[]))
-  AND ($9::timestamptz IS NULL OR created_at >= $9::timestamptz)
-  AND ($10::timestamptz IS NULL OR created_at < $10::timestamptz)
-  AND ($11::float8 IS NULL
-       OR created_at < now() - make_interval(secs => $11::float8))
-  AND ($12::timestamptz IS NULL
-       OR (created_at, id) > ($12::timestamptz, $13::uuid))
+  AND (NOT $4::boolean OR status IN ('pending', 'unknown') AND flagged_at IS NULL AND next_attempt_at <= now())
+  AND ($5::text IS NULL OR reason = $5::text)
+  AND ($6::text IS NULL OR source = $6::text)
+  AND ($7::text IS NULL OR role = $7::text)
+  AND ($8::boolean IS NULL OR (flagged_at IS NOT NULL) = $8::boolean)
+  AND ($9::uuid[] IS NULL OR id = ANY ($9::uuid[]))
+  AND ($10::timestamptz IS NULL OR created_at >= $10::timestamptz)
+  AND ($11::timestamptz IS NULL OR created_at < $11::timestamptz)
+  AND ($12::float8 IS NULL
+       OR created_at < now() - make_interval(secs => $12::float8))
+  AND ($13::timestamptz IS NULL
+       OR (created_at, id) > ($13::timestamptz, $14::uuid))
 ORDER BY created_at, id
-LIMIT $14
+LIMIT $15
 `
 
 type OperationSearchOldestParams struct {
 	TenantID         string
 	Status           *string
 	Attention        bool
+	Due              bool
 	Reason           *string
 	Source           *string
 	Role             *string
@@ -420,6 +430,7 @@ func (q *Queries) OperationSearchOldest(ctx context.Context, arg OperationSearch
 		arg.TenantID,
 		arg.Status,
 		arg.Attention,
+		arg.Due,
 		arg.Reason,
 		arg.Source,
 		arg.Role,

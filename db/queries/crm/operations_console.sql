@@ -15,6 +15,7 @@ WHERE tenant_id = @tenant_id
   AND (sqlc.narg(status)::text IS NULL OR status = sqlc.narg(status)::text)
   AND (NOT @attention::boolean OR flagged_at IS NOT NULL OR status = 'failed' AND superseded_at IS NULL
        OR changed_after_delivery_version IS NOT NULL)
+  AND (NOT @due::boolean OR status IN ('pending', 'unknown') AND flagged_at IS NULL AND next_attempt_at <= now())
   AND (sqlc.narg(reason)::text IS NULL OR reason = sqlc.narg(reason)::text)
   AND (sqlc.narg(source)::text IS NULL OR source = sqlc.narg(source)::text)
   AND (sqlc.narg(role)::text IS NULL OR role = sqlc.narg(role)::text)
@@ -39,6 +40,7 @@ WHERE tenant_id = @tenant_id
   AND (sqlc.narg(status)::text IS NULL OR status = sqlc.narg(status)::text)
   AND (NOT @attention::boolean OR flagged_at IS NOT NULL OR status = 'failed' AND superseded_at IS NULL
        OR changed_after_delivery_version IS NOT NULL)
+  AND (NOT @due::boolean OR status IN ('pending', 'unknown') AND flagged_at IS NULL AND next_attempt_at <= now())
   AND (sqlc.narg(reason)::text IS NULL OR reason = sqlc.narg(reason)::text)
   AND (sqlc.narg(source)::text IS NULL OR source = sqlc.narg(source)::text)
   AND (sqlc.narg(role)::text IS NULL OR role = sqlc.narg(role)::text)
@@ -66,15 +68,20 @@ SELECT p.id, p.key, p.source, p.order_id
 FROM operations AS p
 WHERE p.tenant_id = @tenant_id AND p.key = @key
 UNION
-SELECT live.id, live.key, live.source, live.order_id
+SELECT p.id, p.key, p.source, p.order_id
 FROM found AS f
-JOIN operations AS live ON live.tenant_id = @tenant_id AND live.source = f.source AND live.order_id = f.order_id
-    AND live.superseded_at IS NULL AND live.status <> 'cancelled'
-UNION
-SELECT ended.id, ended.key, ended.source, ended.order_id
-FROM found AS f
-JOIN operations AS ended ON ended.tenant_id = @tenant_id AND ended.source = f.source AND ended.order_id = f.order_id
-    AND (ended.superseded_at IS NOT NULL OR ended.status = 'cancelled');
+CROSS JOIN LATERAL (
+    SELECT live.id, live.key, live.source, live.order_id
+    FROM operations AS live
+    WHERE live.tenant_id = @tenant_id AND live.source = f.source AND live.order_id = f.order_id
+      AND live.superseded_at IS NULL AND live.status <> 'cancelled'
+    UNION ALL
+    SELECT ended.id, ended.key, ended.source, ended.order_id
+    FROM operations AS ended
+    WHERE ended.tenant_id = @tenant_id AND ended.source = f.source AND ended.order_id = f.order_id
+      AND (ended.superseded_at IS NOT NULL OR ended.status = 'cancelled')
+    OFFSET 0 -- one look-up an order in each index, not a join that reads all
+) AS p;
 
 -- name: OperationGetDetail :one
 -- What only the page of one operation shows.
