@@ -19,6 +19,8 @@ type AccessConfig struct {
 	TrustedProxies []string      `name:"trusted-proxy" env:"TRUSTED_PROXIES" sep:"," placeholder:"NETWORK" help:"Networks of proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8; without one, the address of the connection is the caller's."`
 	SessionIdle    time.Duration `name:"session-idle" env:"SESSION_IDLE" default:"1h" help:"How long a log-in lasts without a request, by the database's clock."`
 	SessionLife    time.Duration `name:"session-life" env:"SESSION_LIFE" default:"12h" help:"How long a log-in lasts at all."`
+
+	TLS TLSConfig `embed:""`
 }
 
 // check names each mistake with its variable.
@@ -37,7 +39,7 @@ func (c AccessConfig) check(prefix string) error {
 	if life < idle || life > 30*24*time.Hour {
 		mistakes = append(mistakes, mistake(prefix+"SESSION_LIFE", "%s is not from the idle limit, %s, to 720h", life, idle))
 	}
-	return errors.Join(mistakes...)
+	return errors.Join(append(mistakes, c.TLS.check(prefix))...)
 }
 
 func checkPublicURL(text string) error {
@@ -63,8 +65,10 @@ func (c AccessConfig) proxies() (networks []*net.IPNet, err error) {
 	return networks, nil
 }
 
-// behindTLS says whether browsers reach the service by https, through a proxy.
-func (c AccessConfig) behindTLS() bool { return strings.HasPrefix(c.PublicURL, "https://") }
+// behindTLS says whether browsers reach the service by https: by its own certificate, or through a proxy.
+func (c AccessConfig) behindTLS() bool {
+	return c.TLS.Set() || strings.HasPrefix(c.PublicURL, "https://")
+}
 
 // deps are what pages need, the rest is the caller's. The configuration was checked.
 func (c AccessConfig) deps(store auth.SessionStore, log *slog.Logger) httpapi.Deps {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -50,6 +51,7 @@ type CRMConfig struct {
 	Reconcile CRMReconcile `embed:""`
 	Retention CRMRetention `embed:""`
 	Access    AccessConfig `embed:"" envprefix:"CRM_"`
+	Watch     WatchConfig  `embed:"" envprefix:"CRM_"`
 
 	// BackOff is the pause between attempts; not for configuration, but for those who run the service in their
 	// own process. Zero: crm.DefaultBackOff.
@@ -80,7 +82,7 @@ func (c CRMConfig) Validate() error {
 		mistakes = append(mistakes, mistake("CRM_SWEEP_INTERVAL", "%s is less than a second", c.SweepInterval))
 	}
 	mistakes = append(mistakes, validateTimeout("CRM_REQUEST_TIMEOUT", c.RequestTimeout),
-		validateTimeout("SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.validateAttemptTimeout(), c.Retention.check(), c.Access.check("CRM_"),
+		validateTimeout("SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.validateAttemptTimeout(), c.Retention.check(), c.Access.check("CRM_"), c.Watch.check("CRM_"),
 		c.Reconcile.check(orDefault(c.TotalTime, crm.DefaultTotalTime), c.Retention.keep().WithDefaults().PersonalData))
 	if _, err := c.erpClient(); err != nil {
 		mistakes = append(mistakes, mistake("ERP_URL", "%v", err))
@@ -131,29 +133,35 @@ func RunCRM(ctx context.Context, cfg CRMConfig, log *slog.Logger, ready func(add
 	flush := traces.ShareOf(cfg.ShutdownTimeout)
 	defer traces.Close(flush)
 	cfg.ShutdownTimeout -= flush
-	pool, err := openCRMPool(ctx, cfg, traces)
+	slow := postgres.NewSlowQueries(cfg.Watch.SlowQuery, log)
+	pool, err := openCRMPool(ctx, cfg, traces, slow)
 	if err != nil {
 		return err
 	}
 	defer closePool(pool, log)
 	queuePool, err := postgres.OpenPool(ctx, postgres.PoolConfig{
-		DSN: cfg.DatabaseURL, ApplicationName: "crm-worker queue", MaxConns: riverMaxConns, Tracer: traces.Queries(),
+		DSN: cfg.DatabaseURL, ApplicationName: "crm-worker queue", MaxConns: riverMaxConns, Tracer: traces.Queries(), Slow: slow,
 		RuntimeParams: map[string]string{"plan_cache_mode": "force_generic_plan"}, // measured: docs/architecture.md
 	})
 	if err != nil {
 		return err
 	}
 	defer closePool(queuePool, log)
-	side, err := newCRMSide(cfg, pool, queuePool, traces, log)
+	watching, err := cfg.Watch.start(ctx, pool, slow, log)
+	if err != nil {
+		return err
+	}
+	defer watching.stop()
+	side, err := newCRMSide(cfg, pool, queuePool, watching, traces, log)
 	if err != nil {
 		return err
 	}
 	return side.run(ctx, ready)
 }
 
-func openCRMPool(ctx context.Context, cfg CRMConfig, traces *telemetry.Traces) (*pgxpool.Pool, error) {
+func openCRMPool(ctx context.Context, cfg CRMConfig, traces *telemetry.Traces, slow *postgres.SlowQueries) (*pgxpool.Pool, error) {
 	pool, err := postgres.OpenPool(ctx, postgres.PoolConfig{
-		DSN: cfg.DatabaseURL, ApplicationName: "crm-worker", MaxConns: cfg.MaxConns, Tracer: traces.Queries(),
+		DSN: cfg.DatabaseURL, ApplicationName: "crm-worker", MaxConns: cfg.MaxConns, Tracer: traces.Queries(), Slow: slow,
 	})
 	if err != nil {
 		return nil, err
@@ -180,7 +188,7 @@ type crmSide struct {
 func shareOfShutdown(all time.Duration) time.Duration { return all * 2 / 5 }
 
 // newCRMSide makes the parts. The working client comes last: everything its jobs need is there by then.
-func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, traces *telemetry.Traces, log *slog.Logger) (*crmSide, error) {
+func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, watching *watching, traces *telemetry.Traces, log *slog.Logger) (*crmSide, error) {
 	client, err := cfg.tracedClient(traces)
 	if err != nil {
 		return nil, err
@@ -200,19 +208,28 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, traces *telemetry.
 		Token: tokens.of, Worker: workerName(), TotalTime: cfg.TotalTime, BackOff: cfg.BackOff, Logger: log, Observer: metrics,
 	})
 	reconciliation := newCRMReconciliation(cfg.Reconcile, pool, client, tokens, jobs.NewSweeper(pool, inserter, deliverer, 0), log)
+	certificate, err := cfg.Access.TLS.server(log)
+	if err != nil {
+		return nil, err
+	}
 	stopping := new(Stopping)
+	able := &readiness{pool: pool, schema: CRMSchema(), stopping: stopping}
 	store := crmstore.New(pool)
 	deps := cfg.Access.deps(store, log)
-	deps.Tokens, deps.Ready, deps.Pool = auth.NewVerifier(store), readiness(pool, CRMSchema(), stopping), pool
+	deps.Tokens, deps.Ready, deps.Pool = auth.NewVerifier(store), able.check, pool
+	deps.Queue, deps.Audit = watching.ui, auth.NewAdmin(store)
 	deps.RequestTimeout, deps.MaxInFlight = cfg.RequestTimeout, cfg.MaxInFlight
 	orders := crm.NewService(pool, inserter, crm.Options{
 		Logger: log, Submitted: metrics.OrderSubmitted, Actions: inserter, ERP: client, Token: tokens.of,
 		ReconcileOverlap: cfg.Reconcile.overlap(),
 	})
 	handler, err := httpapi.NewCRM(httpapi.CRMDeps{
-		Deps:       deps,
-		Orders:     orders,
-		Collectors: append([]prometheus.Collector{metrics, purge.metrics, reconciliation.metrics}, keys.Collectors()...),
+		Deps:   deps,
+		Orders: orders,
+		Console: crm.NewConsole(pool, crm.ConsoleOptions{
+			ERP: client, Token: tokens.of, Queue: jobs.NewQueueDepth(pool), Logger: log,
+		}),
+		Collectors: slices.Concat([]prometheus.Collector{metrics, purge.metrics, reconciliation.metrics}, keys.Collectors(), watching.collectors),
 	})
 	if err != nil {
 		return nil, err
@@ -227,9 +244,10 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, traces *telemetry.
 	if err != nil {
 		return nil, err
 	}
+	able.working = worker.Working
 	return &crmSide{
 		server: Server{
-			Name: "crm", Listen: cfg.Listen, Handler: traces.Handler(handler), Log: log, RequestTimeout: cfg.RequestTimeout,
+			Name: "crm", Listen: cfg.Listen, Handler: traces.Handler(handler), Log: log, TLS: certificate, RequestTimeout: cfg.RequestTimeout,
 			ShutdownTimeout: shareOfShutdown(cfg.ShutdownTimeout), Stopping: stopping,
 		},
 		worker: worker, client: client, log: log, shutdown: cfg.ShutdownTimeout,

@@ -34,6 +34,7 @@ type ERPConfig struct {
 	Reconcile   ERPReconcile   `embed:""`
 	Retention   ERPRetention   `embed:""`
 	Access      AccessConfig   `embed:"" envprefix:"ERP_"`
+	Watch       WatchConfig    `embed:"" envprefix:"ERP_"`
 
 	// Traces is not for configuration, but for those who run the service in their own process. Zero: the OTEL_ variables
 	// decide.
@@ -58,7 +59,7 @@ func (c ERPConfig) Check() error {
 		mistakes = append(mistakes, mistake("ERP_KEY_RETENTION", "%s is less than an hour: callers may still be trying", c.KeyRetention))
 	}
 	mistakes = append(mistakes, validateTimeout("ERP_REQUEST_TIMEOUT", c.RequestTimeout), validateTimeout("ERP_SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.Registering.check(),
-		c.Reconcile.check(orDefault(c.Registering.TotalTime, invoice.DefaultRegistrationTime)), c.Retention.check(c.KeyRetention), c.Access.check("ERP_"))
+		c.Reconcile.check(orDefault(c.Registering.TotalTime, invoice.DefaultRegistrationTime)), c.Retention.check(c.KeyRetention), c.Access.check("ERP_"), c.Watch.check("ERP_"))
 	return errors.Join(mistakes...)
 }
 
@@ -106,8 +107,9 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 	flush := traces.ShareOf(cfg.ShutdownTimeout)
 	defer traces.Close(flush)
 	cfg.ShutdownTimeout -= flush
+	slow := postgres.NewSlowQueries(cfg.Watch.SlowQuery, log)
 	pool, err := postgres.OpenPool(ctx, postgres.PoolConfig{
-		DSN: cfg.DatabaseURL, ApplicationName: "erp-api", MaxConns: cfg.MaxConns, Tracer: traces.Queries(),
+		DSN: cfg.DatabaseURL, ApplicationName: "erp-api", MaxConns: cfg.MaxConns, Tracer: traces.Queries(), Slow: slow,
 	})
 	if err != nil {
 		return err
@@ -116,29 +118,40 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 	if err := postgres.CheckSchema(ctx, pool, ERPSchema()); err != nil {
 		return err
 	}
-	registering, err := newRegistering(ctx, cfg, pool, traces, log)
+	registering, err := newRegistering(ctx, cfg, pool, traces, slow, log)
 	if err != nil {
 		return err
 	}
 	defer registering.close()
+	watching, err := cfg.Watch.start(ctx, pool, slow, log)
+	if err != nil {
+		return err
+	}
+	defer watching.stop()
+	certificate, err := cfg.Access.TLS.server(log)
+	if err != nil {
+		return err
+	}
 	stopping := new(Stopping)
+	able := &readiness{pool: pool, schema: ERPSchema(), stopping: stopping, working: registering.working()}
 	invoices := invoice.NewService(pool, invoice.Options{
 		Logger: log, KeyRetention: cfg.KeyRetention, Registrations: registering.queue, Committed: registering.metrics.Committed,
 		Reconciliations: registering.queue, ReconcileOverlap: cfg.Reconcile.Overlap,
 	})
 	store := erpstore.New(pool)
 	deps := cfg.Access.deps(store, log)
-	deps.Tokens, deps.Ready, deps.Pool = auth.NewVerifier(store), readiness(pool, ERPSchema(), stopping), pool
+	deps.Tokens, deps.Ready, deps.Pool = auth.NewVerifier(store), able.check, pool
+	deps.Queue, deps.Audit = watching.ui, auth.NewAdmin(store)
 	deps.RequestTimeout, deps.MaxInFlight = cfg.RequestTimeout, cfg.MaxInFlight
 	handler, err := httpapi.NewERP(httpapi.ERPDeps{
 		Deps:     deps,
-		Invoices: invoice.NewBatcher(invoices), Registrations: invoices, Desk: invoices, TokenDesk: auth.NewAdmin(store), Collectors: []prometheus.Collector{registering.metrics, registering.purge.metrics, registering.reconciliation.metrics},
+		Invoices: invoice.NewBatcher(invoices), Registrations: invoices, Desk: invoices, TokenDesk: auth.NewAdmin(store), Collectors: append([]prometheus.Collector{registering.metrics, registering.purge.metrics, registering.reconciliation.metrics}, watching.collectors...),
 	})
 	if err != nil {
 		return err
 	}
 	server := Server{
-		Name: "erp", Listen: cfg.Listen, Handler: traces.Handler(handler), Log: log, RequestTimeout: cfg.RequestTimeout,
+		Name: "erp", Listen: cfg.Listen, Handler: traces.Handler(handler), Log: log, TLS: certificate, RequestTimeout: cfg.RequestTimeout,
 		ShutdownTimeout: registering.share(cfg.ShutdownTimeout), Stopping: stopping, Ready: ready,
 	}
 	if err := registering.start(ctx); err != nil {
@@ -153,17 +166,6 @@ func orDefault(d, otherwise time.Duration) time.Duration {
 		return otherwise
 	}
 	return d
-}
-
-// readiness says whether a service may get work: it isn't stopping, and its database is there with the schema this
-// program knows.
-func readiness(pool *pgxpool.Pool, schema postgres.Schema, stopping *Stopping) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if stopping.Begun() {
-			return errors.New("the service is stopping")
-		}
-		return postgres.CheckSchema(ctx, pool, schema)
-	}
 }
 
 // closePool returns after a while in any case: a connection that somebody still holds must not keep the program

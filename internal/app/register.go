@@ -65,7 +65,7 @@ type registering struct {
 }
 
 // newRegistering makes the parts, and fails on targets that can't be served. The working client comes last.
-func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, traces *telemetry.Traces, log *slog.Logger) (_ *registering, err error) {
+func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, traces *telemetry.Traces, slow *postgres.SlowQueries, log *slog.Logger) (_ *registering, err error) {
 	c := cfg.Registering
 	kinds := targetKinds(c.TargetTimeout, traces)
 	r := &registering{
@@ -87,7 +87,7 @@ func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, trac
 		log.ErrorContext(ctx, "nothing is registered at targets without their credential", "error", err)
 	}
 	r.pool, err = postgres.OpenPool(ctx, postgres.PoolConfig{
-		DSN: cfg.DatabaseURL, ApplicationName: "erp-api queue", MaxConns: riverMaxConns, Tracer: traces.Queries(),
+		DSN: cfg.DatabaseURL, ApplicationName: "erp-api queue", MaxConns: riverMaxConns, Tracer: traces.Queries(), Slow: slow,
 		RuntimeParams: map[string]string{"plan_cache_mode": "force_generic_plan"}, // measured: docs/architecture.md
 	})
 	if err != nil {
@@ -128,6 +128,14 @@ func (r *registering) share(all time.Duration) time.Duration {
 		return all
 	}
 	return shareOfShutdown(all)
+}
+
+// working says whether registrations are worked on; nil: this process is not to.
+func (r *registering) working() func() bool {
+	if r.worker == nil {
+		return nil
+	}
+	return r.worker.Working
 }
 
 // start begins to work. Not until ctx ends: that would stop the worker before, or beside, the server.

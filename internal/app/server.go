@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -34,6 +35,8 @@ type Server struct {
 	Listen  string // host:port; port 0 takes any free one
 	Handler http.Handler
 	Log     *slog.Logger
+	// TLS has the server speak HTTPS, by HTTP/2 where the client can; nil: plain HTTP.
+	TLS *tls.Config
 	// RequestTimeout is the time the handler gives one request.
 	RequestTimeout time.Duration
 	// ShutdownTimeout is how long running requests may take after the stop has begun. Then their contexts are
@@ -65,8 +68,8 @@ func (s *Server) Run(ctx context.Context) error {
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	s.Log.Info("listening", "server", s.Name, "address", listener.Addr().String())
+	go func() { failed <- s.serve(server, listener) }()
+	s.Log.Info("listening", "server", s.Name, "address", listener.Addr().String(), "tls", s.TLS != nil)
 	if s.Ready != nil {
 		s.Ready(listener.Addr().String())
 	}
@@ -77,6 +80,14 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.stop(server, cutOff)
 	return nil
+}
+
+func (s *Server) serve(server *http.Server, listener net.Listener) error {
+	if s.TLS == nil {
+		return server.Serve(listener)
+	}
+	server.TLSConfig = s.TLS
+	return server.ServeTLS(listener, "", "")
 }
 
 // stop ends a server: no new work, then what runs, then by force. A handler that outlives even the cut is left

@@ -68,6 +68,7 @@ type document struct {
 	Differences []string             `json:"differences,omitempty"`
 	Invoice     *problem.InvoiceRef  `json:"invoice,omitzero"`
 	SameContent *bool                `json:"same_content,omitzero"`
+	Missing     NotReady             `json:"missing,omitempty"`
 }
 
 const internalDetail = "The cause was written down under the request id in \"instance\". " +
