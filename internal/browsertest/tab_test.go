@@ -133,7 +133,8 @@ func (b *tab) click(selector string) {
 func (b *tab) fill(selector, text string) {
 	b.t.Helper()
 	b.wantVisible(selector)
-	b.do(chromedp.Clear(chromedp.CSS(selector)), chromedp.SendKeys(chromedp.CSS(selector), text))
+	eval[bool](b, "document.querySelector("+quote(selector)+").select() === undefined")
+	b.do(chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
 // choose takes an option of a select.
@@ -251,4 +252,20 @@ func (b *tab) logIn(name, password string) {
 	if status := b.follow("#login button"); status != 200 || b.count(".who button") != 1 {
 		b.t.Fatalf("%s can't log in: %d %s", name, status, b.text("main"))
 	}
+}
+
+// value is what stands in a field.
+func (b *tab) value(selector string) string {
+	b.t.Helper()
+	return eval[string](b, "document.querySelector("+quote(selector)+").value")
+}
+
+// attribute is an attribute of the first element that a selector finds; the test fails if there is none.
+func (b *tab) attribute(selector, name string) string {
+	b.t.Helper()
+	got := eval[string](b, "document.querySelector("+quote(selector)+")?.getAttribute("+quote(name)+") ?? ''")
+	if got == "" {
+		b.t.Fatalf("%s: no %s of %s; the page says:\n%s", b.path(), name, selector, b.text("main"))
+	}
+	return got
 }

@@ -84,7 +84,7 @@ func (w *wire) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 // newWorld starts everything as cmd/bridge does, with one company and its people.
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, settings ...func(*app.CRMConfig)) *world {
 	t.Helper()
 	browser(t) // or there is nothing to start the rest for
 	w := &world{t: t, erp: testdb.ERP(t), crm: testdb.CRM(t), http: &http.Client{Timeout: 30 * time.Second}}
@@ -104,11 +104,15 @@ func newWorld(t *testing.T) *world {
 	server := httptest.NewServer(w.wire)
 	t.Cleanup(server.Close)
 	w.crmURL = w.start("CRM side", func(ctx context.Context, ready func(string)) error {
-		return app.RunCRM(ctx, app.CRMConfig{
+		cfg := app.CRMConfig{
 			Listen: "127.0.0.1:0", DatabaseURL: testdb.DSN(t, w.crm), ERPURL: server.URL, ERPTokens: []string{tenant + "=" + w.erpToken},
 			AttemptTimeout: attemptTimeout, SweepInterval: sweepInterval, ShutdownTimeout: 5 * time.Second,
 			BackOff: crm.BackOff{Base: 100 * time.Millisecond, Cap: 500 * time.Millisecond, Slow: 30 * time.Second},
-		}, log, ready)
+		}
+		for _, set := range settings {
+			set(&cfg)
+		}
+		return app.RunCRM(ctx, cfg, log, ready)
 	})
 	return w
 }
