@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 	yaml "github.com/pb33f/go-yaml"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -118,7 +119,7 @@ func (all series) check(t *testing.T, where, text string) {
 			return nil
 		}
 		for _, m := range selector.LabelMatchers {
-			if problem := unmatched(m, found); m.Name != labels.MetricName && problem != "" {
+			if problem := unmatched(m, found); m.Name != model.MetricNameLabel && problem != "" {
 				t.Errorf("%s: %s of %s", where, problem, selector.Name)
 			}
 		}

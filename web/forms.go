@@ -42,7 +42,7 @@ func (f Field) Input() string {
 	return string(f.Type)
 }
 
-// IsSelect, IsArea and IsCheck tell the template what to draw.
+// IsSelect says that the field has a list to choose from.
 func (f Field) IsSelect() bool { return f.Type == FieldSelect }
 
 // IsArea says that the field has several lines.

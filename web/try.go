@@ -52,8 +52,7 @@ func try(t *template.Template, page any) error {
 
 // fill gives a value to every exported field for which wanted says yes.
 func fill(v reflect.Value, wanted func() bool) {
-	switch v.Type() {
-	case reflect.TypeFor[time.Time]():
+	if v.Type() == reflect.TypeFor[time.Time]() {
 		v.Set(reflect.ValueOf(time.Date(2026, 3, 2, 10, 0, 0, 123456000, time.UTC)))
 		return
 	}

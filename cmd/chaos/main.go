@@ -94,7 +94,7 @@ func (r *run) Run(ctx context.Context, out *output) error {
 }
 
 // Run writes the overlay.
-func (o *overlay) Run(*output) error { return chaos.WriteSkewOverlay(o.Dir) }
+func (o *overlay) Run(ctx context.Context) error { return chaos.WriteSkewOverlay(ctx, o.Dir) }
 
 // first is the first text that is not empty.
 func first(texts ...string) string {

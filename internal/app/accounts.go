@@ -70,7 +70,8 @@ func (c *AccountList) Run(ctx context.Context, env *AdminEnv) error {
 }
 
 func accountLine(a auth.Account) string {
-	service, disabled, by := "-", "-", ""
+	service, disabled := "-", "-"
+	var by string
 	if a.Service {
 		service = "yes"
 	}

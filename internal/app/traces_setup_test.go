@@ -216,7 +216,13 @@ func (w *traced) awaitRegistered(n int) {
 	testdb.Await(w.t, fmt.Sprintf("%d are registered", n), func() bool {
 		var succeeded int
 		w.scan(w.erp, &succeeded, "SELECT count(*) FROM registrations WHERE status = 'succeeded'")
-		return succeeded == n && len(w.named("river.work/register_invoice", "invoicebridge.outcome", "accepted")) == n
+		if succeeded != n || len(w.named("river.work/register_invoice", "invoicebridge.outcome", "accepted")) != n {
+			return false
+		}
+		var delivered int // their runs end after the registration may have begun
+		w.scan(w.crm, &delivered, "SELECT count(*) FROM operations WHERE status = 'succeeded'")
+		const job, outcome = "river.work/deliver_operation", "invoicebridge.outcome"
+		return len(w.named(job, outcome, "delivered"))+len(w.named(job, outcome, "replayed")) >= delivered
 	})
 }
 
@@ -233,7 +239,7 @@ func (w *traced) named(name string, key attribute.Key, value string) (found trac
 func attributesOf(s tracetest.SpanStub) map[string]string {
 	all := map[string]string{}
 	for _, a := range s.Attributes {
-		all[string(a.Key)] = a.Value.Emit()
+		all[string(a.Key)] = a.Value.String()
 	}
 	return all
 }

@@ -99,7 +99,8 @@ func (w *world) run(ctx context.Context, r *Result) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return w.quiet(knowing, r, &clients)
+	w.quiet(knowing, r, &clients)
+	return nil
 }
 
 // tell says now and then how far the run is.
@@ -117,7 +118,7 @@ func (w *world) tell(ctx context.Context) {
 }
 
 // quiet waits until nothing is left to do. What is still open at the limit is for the rules to say.
-func (w *world) quiet(ctx context.Context, r *Result, clients *sync.WaitGroup) error {
+func (w *world) quiet(ctx context.Context, r *Result, clients *sync.WaitGroup) {
 	w.options.Progress("nothing disturbs any more; waiting until everything is finished")
 	w.weather.calm.Store(true)
 	w.history.note("nothing disturbs any more")
@@ -131,7 +132,6 @@ func (w *world) quiet(ctx context.Context, r *Result, clients *sync.WaitGroup) e
 		pause(ctx, lookPause)
 	}
 	r.Quiet = time.Since(began)
-	return nil
 }
 
 func (r Result) writeHistory(file string) (err error) {

@@ -40,19 +40,21 @@ type Violation struct {
 	Text       string
 }
 
-// Invoice, Operation and Registration are rows of the books.
-type (
-	Invoice struct {
-		ID, Claim, Order, Key, Number, Series string
-		SeriesNumber                          int64
-		Document                              string // digest of its bytes
-	}
-	Operation struct {
-		Key, Order, Status, Invoice string
-		Request                     string // digest of its frozen bytes
-	}
-	Registration struct{ Invoice, Target, Status string }
-)
+// Invoice is one in the ERP's books.
+type Invoice struct {
+	ID, Claim, Order, Key, Number, Series string
+	SeriesNumber                          int64
+	Document                              string // digest of its bytes
+}
+
+// Operation is one in the CRM side's books.
+type Operation struct {
+	Key, Order, Status, Invoice string
+	Request                     string // digest of its frozen bytes
+}
+
+// Registration is one in the ERP's books.
+type Registration struct{ Invoice, Target, Status string }
 
 // Effect is how often a target has something of one invoice.
 type Effect struct {

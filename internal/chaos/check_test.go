@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -114,7 +115,7 @@ func TestReportOfABreachNamesTheSeedAndTellsWhatHappenedToTheKey(t *testing.T) {
 	h.exchange(Exchange{Sent: h.now(), Ended: h.now(), By: byInvoices, Key: "k1", Order: "D-1", Content: "c1", Status: 201, Invoice: "i1", Answer: "again"})
 	var report strings.Builder
 	r := Result{Seed: 4711, History: h, Books: b, Violations: Check(h, b)}
-	if err := r.Report(&report); err != ErrViolations {
+	if err := r.Report(&report); !errors.Is(err, ErrViolations) {
 		t.Errorf("%v", err)
 	}
 	for _, part := range []string{"SEED=4711", string(SameAnswer), "key k1", "ERP 1 is killed", "idempotency-key-reused"} {

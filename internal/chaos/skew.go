@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -43,8 +44,8 @@ func readSkew() int64 {
 // WriteSkewOverlay writes into a folder what "go build -overlay <folder>/overlay.json" needs to build programs whose whole
 // clock, that of every library too, is wrong by SkewVariable. It changes the standard library of this machine's Go as it is
 // read by that build, not on disk.
-func WriteSkewOverlay(dir string) error {
-	root, err := exec.Command("go", "env", "GOROOT").Output()
+func WriteSkewOverlay(ctx context.Context, dir string) error {
+	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
 		return fmt.Errorf("ask Go where its sources are: %w", err)
 	}

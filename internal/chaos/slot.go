@@ -20,7 +20,6 @@ type slot struct {
 	mu      sync.Mutex // held by whoever does something to the process
 	process *fleet.Process
 	address string
-	stopped bool
 }
 
 const restartPause = 200 * time.Millisecond

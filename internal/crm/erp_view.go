@@ -107,10 +107,10 @@ func (v *ERPView) takeInvoice(l *erpapi.InvoiceListing, fits func(*erpapi.Invoic
 }
 
 func silence(x *erpapi.Exchange) string {
-	switch {
-	case x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden:
+	switch x.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
 		return "The ERP does not accept our token: " + answerText(x)
-	case x.Status == http.StatusOK:
+	case http.StatusOK:
 		return "What the ERP answered is not of the documented form."
 	}
 	return "The ERP does not answer: " + askedText(x)

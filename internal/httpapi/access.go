@@ -49,9 +49,9 @@ func (s *server) register(method, path string, a access, h echo.HandlerFunc, aro
 	}
 }
 
-// public is a route for anybody.
-func (s *server) public(method, path string, h echo.HandlerFunc) {
-	s.register(method, path, access{gate: gateOpen}, h)
+// public is a route for anybody, for GET and HEAD.
+func (s *server) public(path string, h echo.HandlerFunc) {
+	s.register(http.MethodGet, path, access{gate: gateOpen}, h)
 }
 
 // publicPage is a page for anybody, which knows who looks at it if somebody is logged in.

@@ -72,8 +72,8 @@ func (h crmSide) routes(p *pages) {
 	h.consoleAPI()
 	h.consolePages()
 
-	h.public(http.MethodGet, "/openapi.yaml", crmContract)
-	h.public(http.MethodGet, "/order.schema.json", orderSchema)
+	h.public("/openapi.yaml", crmContract)
+	h.public("/order.schema.json", orderSchema)
 }
 
 func crmContract(c echo.Context) error {

@@ -31,7 +31,7 @@ func (f toldReplayFilter) filter() (crm.ReplayFilter, error) {
 // toldReplay is crm.ReplayRun in JSON.
 type toldReplay struct {
 	ID         uuid.UUID         `json:"id"`
-	Filter     toldReplayFilter      `json:"filter"`
+	Filter     toldReplayFilter  `json:"filter"`
 	Matched    int64             `json:"matched"`
 	Total      int               `json:"total"`
 	Waiting    int               `json:"waiting"`
@@ -98,8 +98,8 @@ func (h crmSide) previewReplays(c echo.Context) error {
 func (h crmSide) startReplays(c echo.Context) error {
 	var body struct {
 		Filter        toldReplayFilter `json:"filter"`
-		ExpectedCount *int64       `json:"expected_count"`
-		Reason        string       `json:"reason"`
+		ExpectedCount *int64           `json:"expected_count"`
+		Reason        string           `json:"reason"`
 	}
 	if err := readBody(c, &body); err != nil {
 		return err

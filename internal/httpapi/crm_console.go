@@ -225,8 +225,11 @@ func (l listing) cleared() string {
 	return ""
 }
 
-func (l listing) filter(id, label string) web.Filter {
-	f := web.Filter{ID: id, Path: l.path, Label: label, Clear: l.cleared()}
+// findForm is the id of a list's form of filters.
+const findForm = "find"
+
+func (l listing) filter(label string) web.Filter {
+	f := web.Filter{ID: findForm, Path: l.path, Label: label, Clear: l.cleared()}
 	if limit := l.values.Get("limit"); limit != "" {
 		f.Hidden = append(f.Hidden, web.Hidden{Name: "limit", Value: limit})
 	}
@@ -234,10 +237,10 @@ func (l listing) filter(id, label string) web.Filter {
 }
 
 // rangeFields ask for a range of days.
-func (l listing) rangeFields(id string) []web.Field {
+func (l listing) rangeFields() []web.Field {
 	return []web.Field{
-		{Form: id, Name: "from", Label: "From day (UTC)", Type: web.FieldDate, Value: l.values.Get("from")},
-		{Form: id, Name: "to", Label: "To day (UTC)", Type: web.FieldDate, Value: l.values.Get("to")},
+		{Form: findForm, Name: "from", Label: "From day (UTC)", Type: web.FieldDate, Value: l.values.Get("from")},
+		{Form: findForm, Name: "to", Label: "To day (UTC)", Type: web.FieldDate, Value: l.values.Get("to")},
 	}
 }
 

@@ -63,20 +63,19 @@ func (h crmSide) showDivergences(c echo.Context) error {
 }
 
 func crmDivergenceFilter(l listing) web.Filter {
-	const id = "find"
-	f := l.filter(id, "Find divergences")
+	f := l.filter("Find divergences")
 	kinds := []string{}
 	for _, k := range crm.DivergenceKinds() {
 		kinds = append(kinds, string(k))
 	}
 	f.Fields = []web.Field{
-		{Form: id, Name: "status", Label: "State", Type: web.FieldSelect, Value: l.values.Get("status"), Options: web.Options("any", "open", "accepted", "resolved")},
-		{Form: id, Name: "kind", Label: "Kind", Type: web.FieldSelect, Value: l.values.Get("kind"), Options: web.Options("any", kinds...)},
-		{Form: id, Name: "key", Label: "Key", Value: l.values.Get("key")},
+		{Form: findForm, Name: "status", Label: "State", Type: web.FieldSelect, Value: l.values.Get("status"), Options: web.Options("any", "open", "accepted", "resolved")},
+		{Form: findForm, Name: "kind", Label: "Kind", Type: web.FieldSelect, Value: l.values.Get("kind"), Options: web.Options("any", kinds...)},
+		{Form: findForm, Name: "key", Label: "Key", Value: l.values.Get("key")},
 	}
 	f.More = []web.Field{
-		{Form: id, Name: "source", Label: "Source", Value: l.values.Get("source")},
-		{Form: id, Name: "order", Label: "Order", Value: l.values.Get("order")},
+		{Form: findForm, Name: "source", Label: "Source", Value: l.values.Get("source")},
+		{Form: findForm, Name: "order", Label: "Order", Value: l.values.Get("order")},
 	}
 	return f
 }

@@ -150,7 +150,7 @@ func decimalAsWritten(text string) *erpapi.Decimal {
 	if text == "" {
 		return nil
 	}
-	d, _ := erpapi.ParseDecimal(text) //nolint:errcheck // Valid says the same, and Submit tells it
+	d, _ := erpapi.ParseDecimal(text)
 	return &d
 }
 

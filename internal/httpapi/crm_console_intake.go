@@ -72,19 +72,18 @@ func (h crmSide) showIntake(c echo.Context) error {
 }
 
 func intakeFilter(l listing) web.Filter {
-	const id = "find"
-	f := l.filter(id, "Find what was refused")
+	f := l.filter("Find what was refused")
 	types := []string{
 		string(problem.MalformedRequest), string(problem.InvalidOrder), string(problem.VersionConflict),
 		string(problem.ContentTooLarge), string(problem.UnsupportedMediaType),
 	}
 	f.Fields = []web.Field{
-		{Form: id, Name: "problem", Label: "Problem", Type: web.FieldSelect, Value: l.values.Get("problem"), Options: web.Options("any", types...)},
-		{Form: id, Name: "source", Label: "Source", Value: l.values.Get("source")},
-		{Form: id, Name: "order", Label: "Order", Value: l.values.Get("order")},
+		{Form: findForm, Name: "problem", Label: "Problem", Type: web.FieldSelect, Value: l.values.Get("problem"), Options: web.Options("any", types...)},
+		{Form: findForm, Name: "source", Label: "Source", Value: l.values.Get("source")},
+		{Form: findForm, Name: "order", Label: "Order", Value: l.values.Get("order")},
 	}
-	f.More = append(l.rangeFields(id), web.Field{
-		Form: id, Name: "channel", Label: "By", Type: web.FieldSelect, Value: l.values.Get("channel"),
+	f.More = append(l.rangeFields(), web.Field{
+		Form: findForm, Name: "channel", Label: "By", Type: web.FieldSelect, Value: l.values.Get("channel"),
 		Options: web.Options("any", string(crm.ChannelAPI), string(crm.ChannelImport)),
 	})
 	return f
@@ -276,17 +275,17 @@ func (h crmSide) showAudit(c echo.Context) error {
 	}
 	l := listing{auditPath, values}
 	page := web.CRMAudit{
-		Layout: h.layout(c, "Audit", auditPath), Filter: l.filter("find", "Find in the audit"), Lines: crmAuditLines(found.Items),
+		Layout: h.layout(c, "Audit", auditPath), Filter: l.filter("Find in the audit"), Lines: crmAuditLines(found.Items),
 		Pager: l.pager(shown(len(found.Items), "entry", f.OldestFirst), found.Next, found.Previous),
 	}
 	for _, field := range []struct{ name, label, hint string }{
 		{"actor", "Who", "log-in name or token id"}, {"action", "What", "operation.replay"}, {"subject", "On what", "key of an operation"},
 	} {
 		page.Filter.Fields = append(page.Filter.Fields, web.Field{
-			Form: "find", Name: field.name, Label: field.label, Value: l.values.Get(field.name), Hint: field.hint,
+			Form: findForm, Name: field.name, Label: field.label, Value: l.values.Get(field.name), Hint: field.hint,
 		})
 	}
-	page.Filter.More = l.rangeFields("find")
+	page.Filter.More = l.rangeFields()
 	if len(found.Items) == 0 {
 		page.Empty = &web.Empty{Title: "Nobody has changed anything by hand.", Text: "Every button of this console, and every command that changes something, leaves an entry here."}
 		if l.cleared() != "" {

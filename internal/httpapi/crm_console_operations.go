@@ -111,9 +111,8 @@ func noOperations(l listing) *web.Empty {
 }
 
 func operationFilter(l listing, sources []string) web.Filter {
-	const id = "find"
 	get := l.values.Get
-	f := l.filter(id, "Find operations")
+	f := l.filter("Find operations")
 	statuses := []string{}
 	for _, s := range crm.OperationStatuses() {
 		statuses = append(statuses, string(s))
@@ -126,25 +125,25 @@ func operationFilter(l listing, sources []string) web.Filter {
 		reasons = append(reasons, string(r))
 	}
 	f.Fields = []web.Field{
-		{Form: id, Name: "q", Label: "Key, or beginning of an order's number", Type: web.FieldSearch, Value: get("q")},
-		{Form: id, Name: "status", Label: "State", Type: web.FieldSelect, Value: get("status"), Options: web.Options("any", statuses...)},
-		{Form: id, Name: "source", Label: "Source", Type: web.FieldSelect, Value: get("source"), Options: sourceOptions(sources, get("source"))},
-		{Form: id, Name: "attention", Label: "Needs a person", Type: web.FieldCheck, Value: get("attention")},
+		{Form: findForm, Name: "q", Label: "Key, or beginning of an order's number", Type: web.FieldSearch, Value: get("q")},
+		{Form: findForm, Name: "status", Label: "State", Type: web.FieldSelect, Value: get("status"), Options: web.Options("any", statuses...)},
+		{Form: findForm, Name: "source", Label: "Source", Type: web.FieldSelect, Value: get("source"), Options: sourceOptions(sources, get("source"))},
+		{Form: findForm, Name: "attention", Label: "Needs a person", Type: web.FieldCheck, Value: get("attention")},
 	}
 	f.More = []web.Field{
-		{Form: id, Name: "reason", Label: "Reason", Type: web.FieldSelect, Value: get("reason"), Options: web.Options("any", reasons...)},
-		{Form: id, Name: "role", Label: "Role", Type: web.FieldSelect, Value: get("role"), Options: web.Options("any", roles...)},
-		{Form: id, Name: "order", Label: "Order, whole number", Value: get("order")},
-		{Form: id, Name: "key", Label: "Key", Value: get("key")},
-		{Form: id, Name: "older_than", Label: "Older than", Type: web.FieldSelect, Value: get("older_than"), Options: ageOptions(get("older_than"))},
+		{Form: findForm, Name: "reason", Label: "Reason", Type: web.FieldSelect, Value: get("reason"), Options: web.Options("any", reasons...)},
+		{Form: findForm, Name: "role", Label: "Role", Type: web.FieldSelect, Value: get("role"), Options: web.Options("any", roles...)},
+		{Form: findForm, Name: "order", Label: "Order, whole number", Value: get("order")},
+		{Form: findForm, Name: "key", Label: "Key", Value: get("key")},
+		{Form: findForm, Name: "older_than", Label: "Older than", Type: web.FieldSelect, Value: get("older_than"), Options: ageOptions(get("older_than"))},
 	}
-	f.More = append(f.More, l.rangeFields(id)...)
+	f.More = append(f.More, l.rangeFields()...)
 	f.More = append(f.More,
-		web.Field{Form: id, Name: "flagged", Label: "Left to an operator", Type: web.FieldCheck, Value: get("flagged")},
-		web.Field{Form: id, Name: "due", Label: "Due, waiting for a worker", Type: web.FieldCheck, Value: get("due")},
+		web.Field{Form: findForm, Name: "flagged", Label: "Left to an operator", Type: web.FieldCheck, Value: get("flagged")},
+		web.Field{Form: findForm, Name: "due", Label: "Due, waiting for a worker", Type: web.FieldCheck, Value: get("due")},
 	)
 	sorts := []web.Option{{Value: "", Text: "newest first"}, {Value: "oldest", Text: "oldest first"}}
-	f.More = append(f.More, web.Field{Form: id, Name: "sort", Label: "Order of the list", Type: web.FieldSelect, Value: get("sort"), Options: sorts})
+	f.More = append(f.More, web.Field{Form: findForm, Name: "sort", Label: "Order of the list", Type: web.FieldSelect, Value: get("sort"), Options: sorts})
 	return f
 }
 

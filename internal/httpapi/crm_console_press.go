@@ -166,11 +166,11 @@ func (h crmSide) showResolutions(c echo.Context) error {
 	}
 	l := listing{resolutionsPath, values}
 	page := web.CRMResolutions{
-		Layout: h.layout(c, "Resolutions", resolutionsPath), Filter: l.filter("find", "Find resolutions"),
+		Layout: h.layout(c, "Resolutions", resolutionsPath), Filter: l.filter("Find resolutions"),
 		Pager: l.pager(shown(len(found), "resolution", false), next, ""),
 	}
 	page.Filter.Fields = []web.Field{{
-		Form: "find", Name: "status", Label: "State", Type: web.FieldSelect, Value: values.Get("status"),
+		Form: findForm, Name: "status", Label: "State", Type: web.FieldSelect, Value: values.Get("status"),
 		Options: web.Options("any", string(crm.ResolutionOpen), string(crm.ResolutionApproved), string(crm.ResolutionDeclined), string(crm.ResolutionWithdrawn)),
 	}}
 	for _, r := range found {

@@ -71,7 +71,7 @@ func (e erp) routes(p *pages) {
 	e.probes() // /healthz /readyz /metrics
 	e.people(p)
 
-	e.public(http.MethodGet, "/openapi.yaml", p.contract)
+	e.public("/openapi.yaml", p.contract)
 }
 
 // issueInvoice takes the body last: who may not issue invoices, or brings no key, costs no reading.

@@ -104,7 +104,7 @@ type toldDivergence struct {
 func divergenceJSON(d invoice.DivergenceView) toldDivergence {
 	return toldDivergence{
 		ID: d.ID, Kind: d.Kind, State: d.State(), Owner: d.Owner, Registration: d.Subject, Invoice: d.Invoice, Source: d.Source,
-		Order: d.Order, Key: d.Key, Ours: d.Ours, Theirs: d.Theirs, Action: d.Divergence.Action, FirstSeenAt: d.FirstSeenAt,
+		Order: d.Order, Key: d.Key, Ours: d.Ours, Theirs: d.Theirs, Action: d.Action, FirstSeenAt: d.FirstSeenAt,
 		LastSeenAt: d.LastSeenAt, AcceptedAt: d.AcceptedAt, ResolvedAt: d.ResolvedAt, DecidedBy: d.DecidedBy,
 		DecisionReason: d.DecisionReason, Actions: d.Actions(),
 	}

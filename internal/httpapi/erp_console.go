@@ -61,10 +61,11 @@ func (e erp) consolePages() {
 // refused shows the page again on which a button was pressed in vain: the reason beside the button, what was typed still
 // there.
 func (e erp) refused(c echo.Context, err error, action string, form url.Values, page echo.HandlerFunc) error {
-	if problem.Is(err, problem.NotFound) {
+	p := problem.As(err)
+	if p != nil && p.Type == problem.NotFound {
 		return err
 	}
-	if p := problem.As(err); p != nil {
+	if p != nil {
 		c.Set(pressedKey, pressed{action, form, refusalText(p)})
 	}
 	return e.again(c, err, page)
@@ -72,7 +73,7 @@ func (e erp) refused(c echo.Context, err error, action string, form url.Values, 
 
 // asked are the query's parameters of a page; a page that tells of a refusal stands at its button's address, which has none.
 func asked(c echo.Context, known ...string) (url.Values, error) {
-	if refusal(c) != nil {
+	if pressedInVain := refusal(c) != nil; pressedInVain {
 		return url.Values{}, nil
 	}
 	return query(c, known...)

@@ -64,11 +64,10 @@ func cursorText(next *string) string {
 }
 
 func erpDivergenceFilter(l listing) web.Filter {
-	const id = "find"
-	f := l.filter(id, "Find divergences")
+	f := l.filter("Find divergences")
 	f.Fields = []web.Field{
-		{Form: id, Name: "state", Label: "State", Type: web.FieldSelect, Value: l.values.Get("state"), Options: web.Options("any", "open", "accepted", "resolved")},
-		{Form: id, Name: "kind", Label: "Kind", Type: web.FieldSelect, Value: l.values.Get("kind"), Options: web.Options("any", invoice.DivergenceKinds()...)},
+		{Form: findForm, Name: "state", Label: "State", Type: web.FieldSelect, Value: l.values.Get("state"), Options: web.Options("any", "open", "accepted", "resolved")},
+		{Form: findForm, Name: "kind", Label: "Kind", Type: web.FieldSelect, Value: l.values.Get("kind"), Options: web.Options("any", invoice.DivergenceKinds()...)},
 	}
 	return f
 }
@@ -175,10 +174,10 @@ func (e erp) showConflicts(c echo.Context) error {
 	}
 	l := listing{conflictsPath, values}
 	page := web.ERPConflicts{
-		Layout: e.layout(c, "Key conflicts", conflictsPath), Filter: l.filter("find", "Find key conflicts"),
+		Layout: e.layout(c, "Key conflicts", conflictsPath), Filter: l.filter("Find key conflicts"),
 		Pager: l.pager(shown(len(list), "conflict", false), cursorText(next), ""),
 	}
-	page.Filter.Fields = []web.Field{{Form: "find", Name: "key", Label: "Operation key", Value: values.Get("key")}}
+	page.Filter.Fields = []web.Field{{Form: findForm, Name: "key", Label: "Operation key", Value: values.Get("key")}}
 	for _, k := range list {
 		line := web.ConflictLine{At: web.At(k.OccurredAt), Key: k.Key, Caller: k.CallerLabel, Token: k.Caller, Differences: k.Differences}
 		if k.InvoiceID != nil {
@@ -214,15 +213,15 @@ func (e erp) showAudit(c echo.Context) error {
 	}
 	l := listing{auditPath, values}
 	page := web.ERPAudit{
-		Layout: e.layout(c, "Audit", auditPath), Filter: l.filter("find", "Find in the audit"),
+		Layout: e.layout(c, "Audit", auditPath), Filter: l.filter("Find in the audit"),
 		Pager: l.pager(shown(len(list), "entry", false), cursorText(next), ""),
 	}
 	for _, field := range []struct{ name, label, hint string }{
 		{"actor", "Who", "log-in name or token id"}, {"action", "What", "target.pause"}, {"subject", "On what", "id, key or number"},
 	} {
-		page.Filter.Fields = append(page.Filter.Fields, web.Field{Form: "find", Name: field.name, Label: field.label, Value: values.Get(field.name), Hint: field.hint})
+		page.Filter.Fields = append(page.Filter.Fields, web.Field{Form: findForm, Name: field.name, Label: field.label, Value: values.Get(field.name), Hint: field.hint})
 	}
-	page.Filter.More = l.rangeFields("find")
+	page.Filter.More = l.rangeFields()
 	for _, a := range list {
 		line := web.AuditLine{
 			At: web.At(a.OccurredAt), Actor: a.Actor, Action: a.Action, Subject: a.Subject, Reason: a.Reason, Way: a.Via, Request: a.RequestID,

@@ -87,8 +87,7 @@ func noInvoices(l listing) *web.Empty {
 }
 
 func invoiceFilterForm(l listing, sources []string) web.Filter {
-	const id = "find"
-	f := web.Filter{ID: id, Path: l.path, Label: "Find invoices"}
+	f := web.Filter{ID: findForm, Path: l.path, Label: "Find invoices"}
 	if l.isNarrowed() {
 		f.Clear = l.path
 	}
@@ -97,20 +96,20 @@ func invoiceFilterForm(l listing, sources []string) web.Filter {
 		roles = append(roles, string(role))
 	}
 	f.Fields = []web.Field{
-		{Form: id, Name: "q", Label: "Number, order, customer or key", Type: web.FieldSearch, Value: l.values.Get("q"), Hint: "INV-2026-000123"},
-		{Form: id, Name: "role", Label: "Role", Type: web.FieldSelect, Value: l.values.Get("role"), Options: web.Options("any", roles...)},
-		{Form: id, Name: "issued_from", Label: "Issued from", Type: web.FieldDate, Value: l.values.Get("issued_from")},
-		{Form: id, Name: "issued_to", Label: "Issued to", Type: web.FieldDate, Value: l.values.Get("issued_to")},
+		{Form: findForm, Name: "q", Label: "Number, order, customer or key", Type: web.FieldSearch, Value: l.values.Get("q"), Hint: "INV-2026-000123"},
+		{Form: findForm, Name: "role", Label: "Role", Type: web.FieldSelect, Value: l.values.Get("role"), Options: web.Options("any", roles...)},
+		{Form: findForm, Name: "issued_from", Label: "Issued from", Type: web.FieldDate, Value: l.values.Get("issued_from")},
+		{Form: findForm, Name: "issued_to", Label: "Issued to", Type: web.FieldDate, Value: l.values.Get("issued_to")},
 	}
-	source := web.Field{Form: id, Name: "source", Label: "Source", Type: web.FieldSelect, Value: l.values.Get("source"), Options: []web.Option{{Text: "any"}}}
+	source := web.Field{Form: findForm, Name: "source", Label: "Source", Type: web.FieldSelect, Value: l.values.Get("source"), Options: []web.Option{{Text: "any"}}}
 	for _, s := range sources {
 		source.Options = append(source.Options, web.Option{Value: s, Text: s})
 	}
 	f.More = append([]web.Field{
 		source,
-		{Form: id, Name: "order", Label: "Order, whole", Value: l.values.Get("order")},
-		{Form: id, Name: "currency", Label: "Currency", Value: l.values.Get("currency"), Hint: "EUR"},
-	}, l.rangeFields(id)...)
+		{Form: findForm, Name: "order", Label: "Order, whole", Value: l.values.Get("order")},
+		{Form: findForm, Name: "currency", Label: "Currency", Value: l.values.Get("currency"), Hint: "EUR"},
+	}, l.rangeFields()...)
 	return f
 }
 

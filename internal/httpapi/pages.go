@@ -30,8 +30,8 @@ func (s *server) people(p *pages) {
 	s.publicPage("/problems", p.problems)
 	s.publicPage("/problems/:slug", p.problem)
 	s.publicPage("/docs", p.docs)
-	s.public(http.MethodGet, "/docs/:file", p.docsFile)
-	s.public(http.MethodGet, "/static/:file", p.staticFile)
+	s.public("/docs/:file", p.docsFile)
+	s.public("/static/:file", p.staticFile)
 	s.logIn()
 }
 

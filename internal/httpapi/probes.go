@@ -19,10 +19,10 @@ const readyTimeout = 2 * time.Second
 
 // probes registers what runs beside the service's own routes: is it alive, may it get work, its figures, its queue.
 func (s *server) probes() {
-	s.public(http.MethodGet, "/healthz", func(c echo.Context) error {
+	s.public("/healthz", func(c echo.Context) error {
 		return c.JSONBlob(http.StatusOK, []byte(`{"status":"alive"}`))
 	})
-	s.public(http.MethodGet, "/readyz", s.ready)
+	s.public("/readyz", s.ready)
 	s.either(http.MethodGet, "/metrics", auth.MayScrape, s.metrics.handler())
 	s.riverUI()
 }

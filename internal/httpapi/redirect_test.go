@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 )
@@ -74,7 +75,7 @@ func TestOnlyATrustedProxyIsBelievedWhereARequestComesFrom(t *testing.T) {
 		"another's proxy":                   {[]*net.IPNet{ours}, "192.0.2.1:1", "203.0.113.9", "192.0.2.1"},
 		"loopback is not trusted by itself": {[]*net.IPNet{ours}, "127.0.0.1:1", "203.0.113.9", "127.0.0.1"},
 	} {
-		r := httptest.NewRequest("GET", "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr = c.from
 		if c.forwarded != "" {
 			r.Header.Set("X-Forwarded-For", c.forwarded)

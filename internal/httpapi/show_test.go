@@ -135,7 +135,7 @@ func TestMessagesThatNobodySentAreNotShown(t *testing.T) {
 func (s *server) longFlash(t *testing.T) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	c := s.echo.NewContext(httptest.NewRequest("POST", "/", nil), answer)
+	c := s.echo.NewContext(httptest.NewRequest(http.MethodPost, "/", nil), answer)
 	if err := s.done(c, "/", strings.Repeat("ü", 3000)); err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func TestAServiceIsDescribedByItsNameVersionAndInstance(t *testing.T) {
 		}
 		all := map[string]string{}
 		for _, a := range res.Attributes() {
-			all[string(a.Key)] = a.Value.Emit()
+			all[string(a.Key)] = a.Value.String()
 		}
 		return all
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 
 	"invoicebridge/internal/wire"
@@ -62,20 +61,4 @@ func (b *breaking) Read(p []byte) (int, error) {
 	b.broken.Store(true)
 	_ = b.Close()
 	return 0, errBroken
-}
-
-// hostOf is host:port of an address.
-func hostOf(base string) (string, error) {
-	u, err := url.Parse(base)
-	if err != nil {
-		return "", fmt.Errorf("%q is no address: %w", base, err)
-	}
-	if u.Port() != "" {
-		return u.Host, nil
-	}
-	port := "80"
-	if u.Scheme == "https" {
-		port = "443"
-	}
-	return net.JoinHostPort(u.Hostname(), port), nil
 }

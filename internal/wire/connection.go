@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -65,7 +66,7 @@ func (c *connection) pump(to, from net.Conn, d Direction) {
 		}
 		passed += int64(n)
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			closeWrite(to)
 			return
 		case err != nil:
