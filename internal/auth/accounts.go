@@ -12,7 +12,10 @@ import (
 // AccountTx is what administration of accounts does within a transaction.
 type AccountTx interface {
 	InsertAccount(ctx context.Context, a Account) (inserted bool, err error)
-	GetAccount(ctx context.Context, name string) (Account, error)          // ErrAccountUnknown
+	GetAccount(ctx context.Context, name string) (Account, error)                  // ErrAccountUnknown
+	GetAccountByOIDC(ctx context.Context, issuer, subject string) (Account, error) // ErrAccountUnknown
+	// BindOIDC ties an account to who it is at the provider; false if it is tied already, or disabled.
+	BindOIDC(ctx context.Context, account uuid.UUID, issuer, subject string) (bound bool, err error)
 	ListAccounts(ctx context.Context, tenant string) ([]Account, error)    // "" is all tenants
 	SetPassword(ctx context.Context, account uuid.UUID, hash string) error // the account is there
 	DisableAccount(ctx context.Context, account uuid.UUID) (disabled bool, err error)

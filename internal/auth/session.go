@@ -51,10 +51,7 @@ var ErrSessionUnknown = errors.New("session unknown")
 
 // SessionStore keeps sessions and failed log-ins. The database's clock decides what has ended.
 type SessionStore interface {
-	AccountByName(ctx context.Context, name string) (Account, error)            // ErrAccountUnknown
-	AccountByOIDC(ctx context.Context, issuer, subject string) (Account, error) // ErrAccountUnknown
-	// BindOIDC ties an account to who it is at the provider; false if it is tied already, or disabled.
-	BindOIDC(ctx context.Context, account uuid.UUID, issuer, subject string) (bound bool, err error)
+	AccountByName(ctx context.Context, name string) (Account, error) // ErrAccountUnknown
 
 	// BeginSession keeps a session; false if the account is disabled or has another password by now.
 	BeginSession(ctx context.Context, s NewSession) (begun bool, err error)

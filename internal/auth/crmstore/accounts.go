@@ -25,6 +25,17 @@ func (t tx) GetAccount(ctx context.Context, name string) (auth.Account, error) {
 	return account(t.q.AccountGetByName(ctx, name))
 }
 
+// GetAccountByOIDC implements auth.AccountTx.
+func (t tx) GetAccountByOIDC(ctx context.Context, issuer, subject string) (auth.Account, error) {
+	return account(t.q.AccountGetByOIDC(ctx, issuer, subject))
+}
+
+// BindOIDC implements auth.AccountTx.
+func (t tx) BindOIDC(ctx context.Context, account uuid.UUID, issuer, subject string) (bool, error) {
+	n, err := t.q.AccountBindOIDC(ctx, issuer, subject, account)
+	return n == 1, err
+}
+
 // ListAccounts implements auth.AccountTx.
 func (t tx) ListAccounts(ctx context.Context, tenant string) ([]auth.Account, error) {
 	rows, err := t.q.AccountList(ctx, orNull(tenant))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"invoicebridge/internal/auth"
@@ -15,17 +14,6 @@ import (
 // AccountByName implements auth.SessionStore.
 func (s *Store) AccountByName(ctx context.Context, name string) (auth.Account, error) {
 	return account(crmdb.New(s.pool).AccountGetByName(ctx, name))
-}
-
-// AccountByOIDC implements auth.SessionStore.
-func (s *Store) AccountByOIDC(ctx context.Context, issuer, subject string) (auth.Account, error) {
-	return account(crmdb.New(s.pool).AccountGetByOIDC(ctx, issuer, subject))
-}
-
-// BindOIDC implements auth.SessionStore.
-func (s *Store) BindOIDC(ctx context.Context, account uuid.UUID, issuer, subject string) (bool, error) {
-	n, err := crmdb.New(s.pool).AccountBindOIDC(ctx, issuer, subject, account)
-	return n == 1, err
 }
 
 // BeginSession implements auth.SessionStore.
