@@ -46,7 +46,7 @@ func setupCRM(t *testing.T) *crmServer {
 		Deps: httpapi.Deps{
 			Tokens: auth.NewVerifier(store), Ready: func(ctx context.Context) error { return pool.Ping(ctx) }, Pool: pool,
 		},
-		Orders: crm.NewService(pool, inserter, crm.Options{}),
+		Orders: crm.NewService(pool, inserter, crm.Options{Actions: inserter}),
 	})
 	if err != nil {
 		t.Fatal(err)
