@@ -60,7 +60,7 @@ type CRMRetention struct {
 type CRMKeep struct {
 	PersonalData   time.Duration  `name:"personal-data-retention" env:"CRM_PERSONAL_DATA_RETENTION" default:"8760h" help:"How long after their end orders and operations still hold names, addresses and texts. Key, claim, amounts and the invoice's number stay."`
 	Attempts       time.Duration  `name:"attempt-retention" env:"CRM_ATTEMPT_RETENTION" default:"8760h" help:"How long after their operation's end attempts can be read."`
-	Inbox          time.Duration  `name:"inbox-retention" env:"CRM_INBOX_RETENTION" default:"2160h" help:"How long a message is recognised by its id; MAX_SOURCE_DELAY must not be more."`
+	Inbox          time.Duration  `name:"inbox-retention" env:"CRM_INBOX_RETENTION" default:"2160h" help:"How long a message is recognised by its id, and how long what was refused can be read; MAX_SOURCE_DELAY must not be more."`
 	MaxSourceDelay time.Duration  `name:"max-source-delay" env:"MAX_SOURCE_DELAY" default:"720h" help:"The longest that a source may deliver a message late, or again."`
 	Pace           retention.Pace `embed:"" prefix:"purge-" envprefix:"CRM_"`
 }

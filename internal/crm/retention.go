@@ -26,7 +26,8 @@ type Keep struct {
 	PersonalData time.Duration
 	// Attempts is how long after their operation's end its attempts can be read.
 	Attempts time.Duration
-	// Inbox is how long a message is recognised by its id.
+	// Inbox is how long a message is recognised by its id, and how long what was refused, and what an import says of
+	// rows that were not taken, can be read.
 	Inbox time.Duration
 }
 
@@ -54,6 +55,8 @@ func RetentionSteps(pool *pgxpool.Pool, keep Keep) []retention.Step {
 		minimiseOrders(db, keep.PersonalData.Seconds()),
 		removeAttempts(db, keep.Attempts.Seconds()),
 		removeInboxMessages(db, keep.Inbox.Seconds()),
+		removeIntakeRefusals(db, keep.Inbox.Seconds()),
+		minimiseImports(db, keep.Inbox.Seconds()),
 		removeDivergences(db, keep.PersonalData.Seconds()),
 	}
 }

@@ -236,11 +236,18 @@ func TestOneBadOrderKeepsNoOtherFromBeingMinimised(t *testing.T) {
 func TestNoRowOfTheCRMSideHasAnAgeThatNobodyCanTell(t *testing.T) {
 	s := setupSubmit(t)
 	s.delivered(anOrder("SO-1", "10.00").as("m-1"))
+	c := NewConsole(s.pool, ConsoleOptions{})
+	c.RecordRefusal(t.Context(), aRefusal("SO-2"))
+	if _, err := c.BeginImport(t.Context(), testTenant, Import{File: "a.csv", Format: "csv", Actor: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	s.exec("UPDATE imports SET finished_at = now(), stored = true")
 	for _, at := range []string{"infinity", "-infinity", "10000-01-01", "0001-01-01 BC"} {
 		for _, column := range []string{
 			"operations SET finished_at", "operations SET created_at", "operations SET first_sent_at", "operations SET flagged_at",
 			"operations SET superseded_at", "orders SET updated_at", "orders SET created_at",
 			"attempts SET started_at", "attempts SET finished_at", "inbox_messages SET received_at",
+			"intake_refusals SET received_at", "imports SET started_at", "imports SET finished_at",
 		} {
 			if _, err := s.pool.Exec(t.Context(), "UPDATE "+column+" = '"+at+"'"); err == nil {
 				t.Errorf("accepted: %s = %s", column, at)
