@@ -20,7 +20,8 @@ type AccessConfig struct {
 	SessionIdle    time.Duration `name:"session-idle" env:"SESSION_IDLE" default:"1h" help:"How long a log-in lasts without a request, by the database's clock."`
 	SessionLife    time.Duration `name:"session-life" env:"SESSION_LIFE" default:"12h" help:"How long a log-in lasts at all."`
 
-	TLS TLSConfig `embed:""`
+	TLS  TLSConfig  `embed:""`
+	OIDC OIDCConfig `embed:""`
 }
 
 // check names each mistake with its variable.
@@ -39,7 +40,7 @@ func (c AccessConfig) check(prefix string) error {
 	if life < idle || life > 30*24*time.Hour {
 		mistakes = append(mistakes, mistake(prefix+"SESSION_LIFE", "%s is not from the idle limit, %s, to 720h", life, idle))
 	}
-	return errors.Join(append(mistakes, c.TLS.check(prefix))...)
+	return errors.Join(append(mistakes, c.TLS.check(prefix), c.OIDC.check(prefix, c.PublicURL))...)
 }
 
 func checkPublicURL(text string) error {
@@ -70,11 +71,22 @@ func (c AccessConfig) behindTLS() bool {
 	return c.TLS.Set() || strings.HasPrefix(c.PublicURL, "https://")
 }
 
+// accessStore is what a service's store of accounts can do.
+type accessStore interface {
+	auth.SessionStore
+	auth.AdminStore
+}
+
 // deps are what pages need, the rest is the caller's. The configuration was checked.
-func (c AccessConfig) deps(store auth.SessionStore, log *slog.Logger) httpapi.Deps {
+func (c AccessConfig) deps(store accessStore, log *slog.Logger) (httpapi.Deps, error) {
 	proxies, _ := c.proxies()
-	return httpapi.Deps{
-		Logger: log, PublicURL: strings.TrimRight(c.PublicURL, "/"), Secure: c.behindTLS(), TrustedProxies: proxies,
-		Sessions: auth.NewSessions(store, auth.NewHasher(), auth.SessionOptions{Idle: c.SessionIdle, Life: c.SessionLife, Logger: log}),
+	publicURL := strings.TrimRight(c.PublicURL, "/")
+	oidc, err := c.OIDC.login(publicURL, auth.NewAdmin(store), log)
+	if err != nil {
+		return httpapi.Deps{}, err
 	}
+	return httpapi.Deps{
+		Logger: log, PublicURL: publicURL, Secure: c.behindTLS(), TrustedProxies: proxies, OIDC: oidc,
+		Sessions: auth.NewSessions(store, auth.NewHasher(), auth.SessionOptions{Idle: c.SessionIdle, Life: c.SessionLife, Logger: log}),
+	}, nil
 }

@@ -215,7 +215,10 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, watching *watching
 	stopping := new(Stopping)
 	able := &readiness{pool: pool, schema: CRMSchema(), stopping: stopping}
 	store := crmstore.New(pool)
-	deps := cfg.Access.deps(store, log)
+	deps, err := cfg.Access.deps(store, log)
+	if err != nil {
+		return nil, err
+	}
 	deps.Tokens, deps.Ready, deps.Pool = auth.NewVerifier(store), able.check, pool
 	deps.Queue, deps.Audit = watching.ui, auth.NewAdmin(store)
 	deps.RequestTimeout, deps.MaxInFlight = cfg.RequestTimeout, cfg.MaxInFlight

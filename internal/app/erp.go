@@ -139,7 +139,10 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 		Reconciliations: registering.queue, ReconcileOverlap: cfg.Reconcile.Overlap,
 	})
 	store := erpstore.New(pool)
-	deps := cfg.Access.deps(store, log)
+	deps, err := cfg.Access.deps(store, log)
+	if err != nil {
+		return err
+	}
 	deps.Tokens, deps.Ready, deps.Pool = auth.NewVerifier(store), able.check, pool
 	deps.Queue, deps.Audit = watching.ui, auth.NewAdmin(store)
 	deps.RequestTimeout, deps.MaxInFlight = cfg.RequestTimeout, cfg.MaxInFlight

@@ -21,6 +21,7 @@ func (s *server) logIn() {
 	s.publicPage("/login", s.loginPage)
 	s.register(http.MethodPost, "/login", access{gate: gateOpen}, s.login, s.limitLogIns, s.limitTime)
 	s.register(http.MethodPost, "/logout", access{gate: gateOpen}, s.logout, s.limitPages, s.limitTime)
+	s.logInByOIDC()
 }
 
 // loginPage asks for name and password. Who is logged in already is where they wanted to go.
@@ -33,7 +34,7 @@ func (s *server) loginPage(c echo.Context) error {
 }
 
 func (s *server) showLogin(c echo.Context, name, next string) error {
-	page := web.Login{Layout: s.layout(c, "Log in", "/login"), Name: name, Next: next, Password: true}
+	page := web.Login{Layout: s.layout(c, "Log in", "/login"), Name: name, Next: next, Password: true, OIDC: s.oidcButton(next)}
 	if p := refusal(c); p != nil {
 		page.Error, page.Layout.Flash = refusalText(p), nil // said once, beside the form
 		if p.RetryAfter > 0 {

@@ -66,7 +66,7 @@ func forPeople(s *server, route *echo.Route) bool {
 	case gatePage, gateMount:
 		return true
 	}
-	return route.Path == "/login" || route.Path == "/logout"
+	return route.Path == "/login" || strings.HasPrefix(route.Path, "/login/") || route.Path == "/logout"
 }
 
 func TestRetryAfterIsNeverSoonerThanMeant(t *testing.T) {

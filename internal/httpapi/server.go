@@ -26,6 +26,8 @@ type Deps struct {
 	Tokens *auth.Verifier
 	// Sessions are people's; nil: nobody can log in.
 	Sessions Sessions
+	// OIDC is the log-in by an identity provider, beside that by password; nil: there is none.
+	OIDC *OIDC
 	// PublicURL is where browsers reach the service, such as https://erp.example, if that is not where it listens.
 	PublicURL string
 	// Secure: browsers reach the service by TLS, so its cookies are for TLS only.

@@ -19,8 +19,8 @@ import (
 
 // openToAnybody are the routes that need nobody to be known, on either service. Whoever adds one adds it here, too.
 var openToAnybody = []string{
-	"GET /", "GET /docs", "GET /docs/:file", "GET /healthz", "GET /login", "GET /openapi.yaml", "GET /order.schema.json",
-	"GET /problems", "GET /problems/:slug", "GET /readyz", "GET /static/:file", "POST /login", "POST /logout",
+	"GET /", "GET /docs", "GET /docs/:file", "GET /healthz", "GET /login", "GET /login/oidc", "GET /login/oidc/callback",
+	"GET /openapi.yaml", "GET /order.schema.json", "GET /problems", "GET /problems/:slug", "GET /readyz", "GET /static/:file", "POST /login", "POST /logout",
 }
 
 // credential is a way to ask, and what it may do: the letters of permission_test.go, of auth.Permissions in their order.

@@ -104,7 +104,9 @@ func (p *Provider) discover(ctx context.Context) (*endpoints, error) {
 }
 
 // calling makes both libraries use the client with limits.
-func (p *Provider) calling(ctx context.Context) context.Context { return oidc.ClientContext(ctx, p.client) }
+func (p *Provider) calling(ctx context.Context) context.Context {
+	return oidc.ClientContext(ctx, p.client)
+}
 
 func (p *Provider) unreachable(ctx context.Context, err error) error {
 	p.away.Store(true)
