@@ -79,6 +79,11 @@ func tracing(t *testing.T, change func(*app.ERPConfig, *app.CRMConfig)) *traced 
 	erpURL := w.serve(func(ctx context.Context, ready func(string)) error { return app.RunERP(ctx, erpCfg, w.logger(), ready) })
 	crmCfg.ERPURL, crmCfg.ERPTokens = w.startWay(erpURL), []string{"acme=" + erpToken}
 	w.crmURL = w.serve(func(ctx context.Context, ready func(string)) error { return app.RunCRM(ctx, crmCfg, w.logger(), ready) })
+	testdb.Await(t, "the reconciliation that begins with the service is over: it would settle what a retry is to", func() bool {
+		var finished int
+		w.scan(w.crm, &finished, "SELECT count(*) FROM reconciliation_runs WHERE finished_at IS NOT NULL")
+		return finished > 0
+	})
 	return w
 }
 
@@ -219,10 +224,10 @@ func (w *traced) awaitRegistered(n int) {
 		if succeeded != n || len(w.named("river.work/register_invoice", "invoicebridge.outcome", "accepted")) != n {
 			return false
 		}
-		var delivered int // their runs end after the registration may have begun
-		w.scan(w.crm, &delivered, "SELECT count(*) FROM operations WHERE status = 'succeeded'")
+		var operations int // the run that delivers one may end after the registration
+		w.scan(w.crm, &operations, "SELECT count(*) FROM operations")
 		const job, outcome = "river.work/deliver_operation", "invoicebridge.outcome"
-		return len(w.named(job, outcome, "delivered"))+len(w.named(job, outcome, "replayed")) >= delivered
+		return len(w.named(job, outcome, "delivered"))+len(w.named(job, outcome, "replayed")) == operations
 	})
 }
 
