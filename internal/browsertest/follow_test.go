@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	"invoicebridge/internal/app"
 	"invoicebridge/internal/testdb"
 )
 
@@ -16,7 +14,7 @@ func TestOperationThatLostItsAnswerIsFollowedToItsEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.onCRM(operator)
-	w.loseAnswers(true)
+	w.wire.mode.Store(answersAreLost)
 	w.submit(newOrder("SO-1001", "Müller & Söhne GmbH"))
 	b.open("/operations/" + w.keyOf("SO-1001"))
 	eval[bool](b, `(window.sameDocument = true)`)
@@ -25,7 +23,7 @@ func TestOperationThatLostItsAnswerIsFollowedToItsEnd(t *testing.T) {
 	})
 	b.await(`[data-live="attempts"]`, "lost")
 
-	w.loseAnswers(false)
+	w.wire.mode.Store(answersArrive)
 	w.settled(1)
 	b.await(".standing .state", "succeeded")
 	if !eval[bool](b, "window.sameDocument === true") {
@@ -47,24 +45,22 @@ func TestOperationThatLostItsAnswerIsFollowedToItsEnd(t *testing.T) {
 	b.shot("flow-operation-that-lost-its-answer")
 }
 
-// soonLeftToAnOperator has the CRM side give up by itself after a moment instead of a day.
-func soonLeftToAnOperator(cfg *app.CRMConfig) { cfg.TotalTime = time.Second }
-
-// unknownOperations makes operations whose answers were lost until they were left to an operator.
+// unknownOperations makes operations whose invoices are there and that are left to an operator all the same.
 func (w *world) unknownOperations(orders ...order) {
 	w.t.Helper()
-	w.loseAnswers(true)
+	w.wire.mode.Store(answersAreAlien)
 	w.submit(orders...)
 	testdb.Await(w.t, "all are left to an operator", func() bool {
 		return number(w.t, w.crm, `SELECT count(*) FROM operations WHERE status = 'unknown' AND flagged_at IS NOT NULL`) == len(orders)
 	})
+	w.wire.mode.Store(answersArrive)
 }
 
 func TestManyAreReplayedAfterAPreviewAndMakeNoSecondInvoice(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, soonLeftToAnOperator)
+	w := newWorld(t)
 	b := w.onCRM(operator)
-	const n = 1
+	const n = 3
 	var orders []order
 	for i := range n {
 		orders = append(orders, newOrder(fmt.Sprintf("SO-%d", 1001+i), "Müller & Söhne GmbH"))
@@ -73,12 +69,11 @@ func TestManyAreReplayedAfterAPreviewAndMakeNoSecondInvoice(t *testing.T) {
 	b.open("/operations?status=unknown")
 	b.follow("main .toolbar a.button")
 	b.wantText("h1", "Replay many")
-	b.wantText(".count", "1")
+	b.wantText(".count", "3")
 	if got := b.count("table.operations tbody tr"); got != n {
 		t.Errorf("the preview shows %d operations:\n%s", got, b.text("main"))
 	}
 	b.shot("flow-replay-preview")
-	w.loseAnswers(false)
 	form := b.attribute("main form[method=post]", "id")
 	if b.count("#"+form+"-reason") == 1 && !eval[bool](b, "document.querySelector('#"+form+"-reason').checkVisibility()") {
 		b.click("details:has(#" + form + ") > summary")
@@ -102,7 +97,7 @@ func TestManyAreReplayedAfterAPreviewAndMakeNoSecondInvoice(t *testing.T) {
 
 func TestUnknownIsResolvedByTwoPeopleAndNeverByOne(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, soonLeftToAnOperator)
+	w := newWorld(t)
 	olga := w.onCRM(operator)
 	w.unknownOperations(newOrder("SO-1001", "Müller & Söhne GmbH"))
 	key := w.keyOf("SO-1001")

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -26,7 +27,6 @@ import (
 	"invoicebridge/internal/auth/erpstore"
 	"invoicebridge/internal/backoff"
 	"invoicebridge/internal/crm"
-	"invoicebridge/internal/faultproxy"
 	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/target"
 	"invoicebridge/internal/target/einvoice"
@@ -71,20 +71,32 @@ type world struct {
 
 // wire is the network between the CRM side and the ERP.
 type wire struct {
-	good, lossy *faultproxy.Proxy
-	loses       atomic.Bool
+	proxy http.Handler
+	mode  atomic.Int32
 }
 
+// What becomes of the ERP's answers to a request for an invoice, which itself always arrives.
+const (
+	answersArrive   = iota
+	answersAreLost  // the connection ends without a byte
+	answersAreAlien // something between the two answers for the ERP, and the operation is left to an operator at once
+)
+
 func (w *wire) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	if w.loses.Load() {
-		w.lossy.ServeHTTP(rw, r)
+	mode := w.mode.Load()
+	if mode == answersArrive || r.Method != http.MethodPost {
+		w.proxy.ServeHTTP(rw, r)
 		return
 	}
-	w.good.ServeHTTP(rw, r)
+	w.proxy.ServeHTTP(httptest.NewRecorder(), r)
+	if mode == answersAreLost {
+		panic(http.ErrAbortHandler)
+	}
+	http.Error(rw, "a gateway's page", http.StatusConflict)
 }
 
 // newWorld starts everything as cmd/bridge does, with one company and its people.
-func newWorld(t *testing.T, settings ...func(*app.CRMConfig)) *world {
+func newWorld(t *testing.T) *world {
 	t.Helper()
 	browser(t) // or there is nothing to start the rest for
 	w := &world{t: t, erp: testdb.ERP(t), crm: testdb.CRM(t), http: &http.Client{Timeout: 30 * time.Second}}
@@ -104,15 +116,11 @@ func newWorld(t *testing.T, settings ...func(*app.CRMConfig)) *world {
 	server := httptest.NewServer(w.wire)
 	t.Cleanup(server.Close)
 	w.crmURL = w.start("CRM side", func(ctx context.Context, ready func(string)) error {
-		cfg := app.CRMConfig{
+		return app.RunCRM(ctx, app.CRMConfig{
 			Listen: "127.0.0.1:0", DatabaseURL: testdb.DSN(t, w.crm), ERPURL: server.URL, ERPTokens: []string{tenant + "=" + w.erpToken},
 			AttemptTimeout: attemptTimeout, SweepInterval: sweepInterval, ShutdownTimeout: 5 * time.Second,
 			BackOff: crm.BackOff{Base: 100 * time.Millisecond, Cap: 500 * time.Millisecond, Slow: 30 * time.Second},
-		}
-		for _, set := range settings {
-			set(&cfg)
-		}
-		return app.RunCRM(ctx, cfg, log, ready)
+		}, log, ready)
 	})
 	return w
 }
@@ -153,17 +161,8 @@ func (w *world) startWire() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.wire = &wire{}
-	for rate, proxy := range map[float64]**faultproxy.Proxy{0: &w.wire.good, 1: &w.wire.lossy} {
-		if *proxy, err = faultproxy.New(faultproxy.Config{Upstream: upstream, Rates: faultproxy.Rates{Reset: rate}}); err != nil {
-			w.t.Fatal(err)
-		}
-		w.t.Cleanup(func() { _ = (*proxy).Close(context.Background()) })
-	}
+	w.wire = &wire{proxy: httputil.NewSingleHostReverseProxy(upstream)}
 }
-
-// loseAnswers has every answer to an invoice lost after the ERP has committed, or no longer.
-func (w *world) loseAnswers(yes bool) { w.wire.loses.Store(yes) }
 
 // passwordHash is one for all: a hash costs what it is meant to cost.
 var passwordHash = sync.OnceValues(func() (string, error) {
