@@ -44,7 +44,7 @@ func onBothSites(t *testing.T, change func(*httpapi.Deps), test func(s site)) {
 		t.Run(short, func(t *testing.T) {
 			t.Parallel()
 			deps := httpapi.Deps{
-				Tokens: auth.NewVerifier(store), Ready: pool.Ping, Pool: pool,
+				Tokens: auth.NewVerifier(store), Ready: pool.Ping, Pool: pool, Audit: auth.NewAdmin(store),
 				Sessions: auth.NewSessions(store, auth.NewHasher(), auth.SessionOptions{}),
 			}
 			if change != nil {
