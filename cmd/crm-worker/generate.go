@@ -62,11 +62,11 @@ func (c *GenerateCmd) Run(ctx context.Context, log *slog.Logger, env *app.AdminE
 	if c.Out != "" {
 		return c.write(env.Stdout)
 	}
-	service, closing, err := openService(ctx, c.DatabaseURL, log)
+	service, pool, err := openService(ctx, c.DatabaseURL, log)
 	if err != nil {
 		return err
 	}
-	defer closing()
+	defer pool.Close()
 	return c.submit(ctx, service, env.Stdout, os.Stderr)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"invoicebridge/internal/app"
 	"invoicebridge/internal/crm"
@@ -32,6 +33,7 @@ type ImportCmd struct {
 	Set         map[string]string `mapsep:"none" placeholder:"COLUMN=VALUE" help:"The value of a column that the CSV files do not have, such as currency=EUR; any number of times."`
 	KeepGood    bool              `help:"Take the good orders of a file that has bad ones. Without it one bad row keeps the whole file out."`
 	DryRun      bool              `help:"Read and check the files; store nothing."`
+	Actor       string            `default:"${actor}" help:"Who does this, for the list of imports."`
 	Report      string            `placeholder:"FILE" help:"Write what became of every row as JSON; - is standard output."`
 	Files       []string          `arg:"" name:"file" help:"Files of orders (.csv, .jsonl); - is standard input, then say --format."`
 }
@@ -65,20 +67,20 @@ func (c *ImportCmd) Validate() error {
 
 // Run imports the files one after the other. It fails if anything of any file was not taken; what is stored, is told.
 func (c *ImportCmd) Run(ctx context.Context, log *slog.Logger, env *app.AdminEnv) error {
-	var submitter orderfile.Submitter
+	target := importTarget{log: log}
 	if !c.DryRun {
-		service, closing, err := openService(ctx, c.DatabaseURL, log)
+		service, pool, err := openService(ctx, c.DatabaseURL, log)
 		if err != nil {
 			return err
 		}
-		defer closing()
-		submitter = service
+		defer pool.Close()
+		target.orders, target.book = service, crm.NewConsole(pool, crm.ConsoleOptions{Logger: log})
 	}
-	return c.run(ctx, submitter, os.Stdin, env.Stdout, os.Stderr)
+	return c.run(ctx, target, os.Stdin, env.Stdout, os.Stderr)
 }
 
-// openService gives a service that stores orders and jobs, for programs that end soon.
-func openService(ctx context.Context, databaseURL string, log *slog.Logger) (*crm.Service, func(), error) {
+// openService gives a service that stores orders and jobs, for programs that end soon, and its database.
+func openService(ctx context.Context, databaseURL string, log *slog.Logger) (*crm.Service, *pgxpool.Pool, error) {
 	pool, err := app.DatabaseFlag{DatabaseURL: databaseURL}.Open(ctx, app.CRMSchema())
 	if err != nil {
 		return nil, nil, err
@@ -88,10 +90,10 @@ func openService(ctx context.Context, databaseURL string, log *slog.Logger) (*cr
 		pool.Close()
 		return nil, nil, err
 	}
-	return crm.NewService(pool, inserter, crm.Options{Logger: log}), pool.Close, nil
+	return crm.NewService(pool, inserter, crm.Options{Logger: log}), pool, nil
 }
 
-func (c *ImportCmd) run(ctx context.Context, s orderfile.Submitter, stdin io.Reader, stdout, stderr io.Writer) error {
+func (c *ImportCmd) run(ctx context.Context, target importTarget, stdin io.Reader, stdout, stderr io.Writer) error {
 	text := stdout
 	if c.Report == "-" {
 		text = stderr // standard output is the report's alone
@@ -99,7 +101,7 @@ func (c *ImportCmd) run(ctx context.Context, s orderfile.Submitter, stdin io.Rea
 	var reports []*orderfile.Report
 	var failed []error
 	for _, name := range c.Files {
-		report, err := c.importFile(ctx, s, name, stdin, stderr)
+		report, err := c.importFile(ctx, target, name, stdin, stderr)
 		if report == nil {
 			report = &orderfile.Report{File: name, Refusal: "it could not be opened", Results: []orderfile.Row{}}
 		}
@@ -123,7 +125,7 @@ func (c *ImportCmd) run(ctx context.Context, s orderfile.Submitter, stdin io.Rea
 	return errors.Join(failed...)
 }
 
-func (c *ImportCmd) importFile(ctx context.Context, s orderfile.Submitter, name string, stdin io.Reader, stderr io.Writer) (*orderfile.Report, error) {
+func (c *ImportCmd) importFile(ctx context.Context, target importTarget, name string, stdin io.Reader, stderr io.Writer) (*orderfile.Report, error) {
 	o, err := c.options(name)
 	if err != nil {
 		return nil, err
@@ -140,7 +142,13 @@ func (c *ImportCmd) importFile(ctx context.Context, s orderfile.Submitter, name 
 	bar := newBar(stderr, name)
 	defer bar.end()
 	o.Progress = bar.show
-	return orderfile.Import(ctx, s, in, o)
+	record, hashed := target.begin(ctx, c, o), newHashedFile(in)
+	report, err := orderfile.Import(ctx, target.orders, hashed, o)
+	if name != "-" && ctx.Err() == nil {
+		hashed.rest()
+	}
+	record.finish(ctx, hashed, report, err)
+	return report, err
 }
 
 func (c *ImportCmd) options(name string) (orderfile.ImportOptions, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,8 +29,9 @@ const testTenant = "acme"
 // crmSide is a CRM side's database with the service on it, as the commands use it.
 type crmSide struct {
 	*crm.Service
-	t    *testing.T
-	pool *pgxpool.Pool
+	t       *testing.T
+	pool    *pgxpool.Pool
+	console *crm.Console
 }
 
 func setup(t *testing.T) crmSide {
@@ -43,7 +45,11 @@ func setup(t *testing.T) crmSide {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return crmSide{crm.NewService(pool, inserter, crm.Options{}), t, pool}
+	return crmSide{crm.NewService(pool, inserter, crm.Options{}), t, pool, crm.NewConsole(pool, crm.ConsoleOptions{})}
+}
+
+func (s crmSide) target() importTarget {
+	return importTarget{orders: s, book: s.console, log: slog.New(slog.DiscardHandler)}
 }
 
 // stored holds the numbers of orders, operations and jobs against want.
@@ -64,7 +70,7 @@ func (s crmSide) stored(want int) {
 func parsed[T any](t *testing.T, args ...string) (*T, error) {
 	t.Helper()
 	var command T
-	parser, err := kong.New(&command, kong.Exit(func(int) {}), kong.Vars{"database_env": "NO_SUCH_VARIABLE"})
+	parser, err := kong.New(&command, kong.Exit(func(int) {}), kong.Vars{"database_env": "NO_SUCH_VARIABLE", "actor": "ann"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +99,7 @@ func (s crmSide) imports(name, content string, args ...string) result {
 	}
 	var r result
 	var out, progress bytes.Buffer
-	r.err = c.run(s.t.Context(), s, strings.NewReader(""), &out, &progress)
+	r.err = c.run(s.t.Context(), s.target(), strings.NewReader(""), &out, &progress)
 	r.text = strings.ReplaceAll(out.String(), path, name)
 	if progress.Len() > 0 {
 		s.t.Errorf("%q on standard error, which is no terminal", progress.String())
@@ -246,7 +252,7 @@ func TestSeveralFilesAreTakenOneByOneAndTheReportMayGoToStandardOutput(t *testin
 		t.Fatal(err)
 	}
 	var out, stderr bytes.Buffer
-	if err := c.run(t.Context(), s, strings.NewReader(hundred("10.00")), &out, &stderr); !errors.Is(err, os.ErrNotExist) {
+	if err := c.run(t.Context(), s.target(), strings.NewReader(hundred("10.00")), &out, &stderr); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v, want that of the missing file", err)
 	}
 	var reports []orderfile.Report
@@ -266,7 +272,7 @@ func TestADryRunNeedsNoDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := c.run(t.Context(), nil, strings.NewReader(""), &out, &out); err == nil {
+	if err := c.run(t.Context(), importTarget{}, strings.NewReader(""), &out, &out); err == nil {
 		t.Error("no error for a file with refused rows")
 	}
 	if !strings.Contains(out.String(), "18 rows, 4 orders, 3 checked, 15 refused") {
@@ -313,5 +319,10 @@ func TestTheProgramImportsAndGenerates(t *testing.T) {
 	var orders int
 	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM orders").Scan(&orders); err != nil || orders != 260 {
 		t.Fatalf("%d orders, %v; want 260", orders, err)
+	}
+	var imports int
+	err := pool.QueryRow(t.Context(), "SELECT count(*) FROM imports WHERE file_name = 'orders-crm.jsonl' AND finished_at IS NOT NULL AND stored").Scan(&imports)
+	if err != nil || imports != 1 {
+		t.Fatalf("%d imports, %v; want 1", imports, err)
 	}
 }

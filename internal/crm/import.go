@@ -27,7 +27,7 @@ type Import struct {
 	// FinishedAt is nil while it runs, and stays so if its process dies.
 	StartedAt  time.Time  `json:"started_at"`
 	FinishedAt *time.Time `json:"finished_at"`
-	// SHA256 and Size are of the file's bytes as they were read.
+	// SHA256 is that of the file's bytes, "" if they were not read to their end; Size is how many were read.
 	SHA256 string `json:"sha256,omitzero"`
 	Size   int64  `json:"size"`
 	// Stored says whether anything of it is known to be stored.
