@@ -99,6 +99,18 @@ func securityHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// onlyByTLS has browsers come back by TLS alone for a year (RFC 6797), where they came by it. It holds for the host with all
+// its ports, and not for hosts below it: those are others'.
+func (s *server) onlyByTLS(next echo.HandlerFunc) echo.HandlerFunc {
+	if !s.deps.Secure {
+		return next
+	}
+	return func(c echo.Context) error {
+		c.Response().Header().Set(echo.HeaderStrictTransportSecurity, "max-age=31536000")
+		return next(c)
+	}
+}
+
 // recoverPanic makes a panic an internal error. Transactions it passed through were rolled back on its way up.
 func (s *server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
