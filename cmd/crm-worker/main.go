@@ -33,7 +33,8 @@ type commands struct {
 	app.LogConfig
 	Serve       serve                   `cmd:"" help:"Take orders over HTTP and deliver their operations."`
 	Orders      ordersCommands          `cmd:"" help:"Look at orders."`
-	Operations  operationsCommands      `cmd:"" help:"Look at operations, replay and revise them."`
+	Operations  operationsCommands      `cmd:"" help:"Look at operations; replay, cancel and revise them."`
+	Sources     sourcesCommands         `cmd:"" help:"Look at the sources of orders, and hold their deliveries back."`
 	Reconcile   app.CRMReconcileCommand `cmd:"" help:"Compare our books with the ERP's now; the service does it by itself."`
 	Divergences divergencesCommands     `cmd:"" help:"Look at what reconciliation found."`
 	Import      ImportCmd               `cmd:"" help:"Take orders from files."`

@@ -16,18 +16,17 @@ import (
 	"invoicebridge/internal/problem"
 )
 
-// byHand is what changes one operation by hand. Who and why go into the audit.
-type byHand struct {
+// acting is what changes something by hand. Who and why go into the audit.
+type acting struct {
 	tenantOn
 	Actor  string `default:"${actor}" help:"Who does this, for the audit."`
 	Reason string `required:"" help:"Why, for the audit."`
-	Key    string `arg:"" help:"Key of the operation."`
 }
 
-func (c *byHand) by() audit.By { return audit.By{Actor: c.Actor, Reason: c.Reason} }
+func (c *acting) by() audit.By { return audit.By{Actor: c.Actor, Reason: c.Reason} }
 
 // write gives do a Service that puts jobs into the queue; a running service works them.
-func (c *byHand) write(ctx context.Context, env *app.AdminEnv, log *slog.Logger, do func(*crm.Service) error) error {
+func (c *acting) write(ctx context.Context, env *app.AdminEnv, log *slog.Logger, do func(*crm.Service) error) error {
 	pool, err := c.Open(ctx, env.Schema)
 	if err != nil {
 		return err
@@ -40,12 +39,37 @@ func (c *byHand) write(ctx context.Context, env *app.AdminEnv, log *slog.Logger,
 	return do(crm.NewService(pool, inserter, crm.Options{Logger: log}))
 }
 
+// byHand is acting on one operation.
+type byHand struct {
+	acting
+	Key string `arg:"" help:"Key of the operation."`
+}
+
 type operationReplay struct{ byHand }
 
 // Run replays the operation and shows it.
 func (c *operationReplay) Run(ctx context.Context, env *app.AdminEnv, log *slog.Logger) error {
 	return c.write(ctx, env, log, func(s *crm.Service) error {
 		operation, err := s.Replay(ctx, c.Tenant, c.Key, c.by())
+		return show(env, operation, err)
+	})
+}
+
+type operationCancel struct{ byHand }
+
+// Help says what it does to the order.
+func (operationCancel) Help() string {
+	return `Only what has never left can be cancelled: no attempt began, or none got as far as a connection. What may have reached
+the ERP is refused, and so is what is final.
+
+A repeat of the order, or a newer version that wants just this invoice, leaves it cancelled. A newer version that wants it
+otherwise makes a new operation under a new key.`
+}
+
+// Run cancels the operation and shows it.
+func (c *operationCancel) Run(ctx context.Context, env *app.AdminEnv, log *slog.Logger) error {
+	return c.write(ctx, env, log, func(s *crm.Service) error {
+		operation, err := s.Cancel(ctx, c.Tenant, c.Key, c.by())
 		return show(env, operation, err)
 	})
 }

@@ -20,6 +20,7 @@ type operationsCommands struct {
 	List operationsList `cmd:"" help:"List the newest operations."`
 
 	Replay operationReplay `cmd:"" help:"Send an operation again, under its key, that waits for a person."`
+	Cancel operationCancel `cmd:"" help:"Take back an operation of which nothing has left."`
 	Revise operationRevise `cmd:"" help:"Put a corrected request in the place of one that is proven not applied."`
 }
 

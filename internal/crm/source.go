@@ -51,11 +51,27 @@ func (s Source) Actions() []ActionState {
 	return []ActionState{actionState(ActionPause, "Its deliveries are paused already, by "+s.Pause.PausedBy+"."), actionState(ActionResume, "")}
 }
 
+// requireTenant refuses a tenant that there is not, with not-found: a mistake that a command line makes, where no token says whose
+// things are meant.
+func requireTenant(ctx context.Context, queries *crmdb.Queries, tenant string) error {
+	_, err := queries.TenantGet(ctx, tenant)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return problem.New(problem.NotFound, "There is no tenant %q.", excerpt(tenant))
+	}
+	if err != nil {
+		return fmt.Errorf("get tenant: %w", err)
+	}
+	return nil
+}
+
 // ListSources gives every source that a tenant has orders from, or has paused, by name.
 func (s *Service) ListSources(ctx context.Context, tenant string) ([]Source, error) {
 	rows, err := crmdb.New(s.pool).SourceList(ctx, tenant)
 	if err != nil {
 		return nil, fmt.Errorf("list sources: %w", err)
+	}
+	if len(rows) == 0 {
+		return []Source{}, requireTenant(ctx, crmdb.New(s.pool), tenant)
 	}
 	sources := make([]Source, len(rows))
 	for i, r := range rows {
@@ -78,6 +94,9 @@ func (s *Service) PauseSource(ctx context.Context, tenant, source string, by aud
 	pause := SourcePause{PausedBy: by.Actor, Reason: by.Reason}
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
 		queries := crmdb.New(tx)
+		if err := requireTenant(ctx, queries, tenant); err != nil {
+			return err
+		}
 		pause.PausedAt, err = queries.SourcePauseInsert(ctx, crmdb.SourcePauseInsertParams{
 			TenantID: tenant, Source: source, PausedBy: by.Actor, Reason: by.Reason,
 		})
