@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"invoicebridge/internal/testdb"
 )
 
 // adminLists and adminActions are the administration of the ERP besides registrations, as the contract names it.
@@ -47,8 +49,14 @@ func provokeAdministration(e erp, note func(string, answer), valid func(string, 
 			e.exec("UPDATE reconciliation_runs SET finished_at = now() WHERE finished_at IS NULL")
 		}
 		valid(path, e.adminRequest("admin", at, body))
-		if kind == "reconciliations" {
-			e.exec("INSERT INTO reconciliation_runs (id, tenant_id, scope, window_from, window_to, phase) VALUES (gen_random_uuid(), 't1', 'erp-targets', now() - interval '1 hour', now(), 'final') ON CONFLICT DO NOTHING")
+		if kind == "reconciliations" { // the worker may end a run at any time
+			testdb.Await(e.t, "a press meets a run that is going on", func() bool {
+				e.exec("INSERT INTO reconciliation_runs (id, tenant_id, scope, window_from, window_to, phase) VALUES (gen_random_uuid(), 't1', 'erp-targets', now() - interval '1 hour', now(), 'final') ON CONFLICT DO NOTHING")
+				again := e.admin("admin", at, body)
+				note(path, again)
+				return again.status == http.StatusConflict
+			})
+			continue
 		}
 		note(path, e.admin("admin", at, body)) // a second press
 	}
