@@ -38,6 +38,11 @@ func bulkReplay(l listing, f crm.OperationSearch, found int) (*web.Link, *web.Ac
 	}, nil
 }
 
+// filterPrefix stands before the filter's parameters in the form: its reason is another than the one that is typed there.
+const filterPrefix = "filter_"
+
+func replayParams() []string { return []string{"status", "reason", "source", "older_than"} }
+
 // replayFilter reads the filter of a replay of many.
 func replayFilter(values url.Values) (f crm.ReplayFilter, err error) {
 	f = crm.ReplayFilter{
@@ -73,7 +78,7 @@ func matches(f crm.ReplayFilter) string {
 }
 
 func (h crmSide) showReplayPreview(c echo.Context) error {
-	values, err := query(c, "status", "reason", "source", "older_than")
+	values, err := query(c, replayParams()...)
 	if err != nil {
 		return err
 	}
@@ -89,7 +94,10 @@ func (h crmSide) showPreviewOf(c echo.Context, values url.Values) error {
 	if err != nil {
 		return err
 	}
-	filter := []string{"status", string(f.Status), "reason", string(f.Reason), "source", f.Source, "older_than", values.Get("older_than")}
+	var filter []string // names and values
+	for _, name := range replayParams() {
+		filter = append(filter, name, values.Get(name))
+	}
 	page := web.CRMReplayPreview{
 		Layout: h.layout(c, "Replay many operations", replaysPath), Matches: matches(f), Lines: operationLines(preview.Sample),
 		Count: counted(preview.Count, "operation"), Back: listing{operationsPath, url.Values{}}.href(filter...),
@@ -100,7 +108,7 @@ func (h crmSide) showPreviewOf(c echo.Context, values url.Values) error {
 		About: "Each keeps its key and its request, so none can make a second invoice.",
 	}
 	for i := 0; i+1 < len(filter); i += 2 {
-		start.Hidden = append(start.Hidden, web.Hidden{Name: filter[i], Value: filter[i+1]})
+		start.Hidden = append(start.Hidden, web.Hidden{Name: filterPrefix + filter[i], Value: filter[i+1]})
 	}
 	start.Hidden = append(start.Hidden, web.Hidden{Name: "expected", Value: strconv.FormatInt(preview.Count, 10)})
 	if preview.Count > take {
@@ -122,8 +130,12 @@ func (h crmSide) pressStartReplays(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	again := func(c echo.Context) error { return h.showPreviewOf(c, form) }
-	f, err := replayFilter(form)
+	values := url.Values{}
+	for _, name := range replayParams() {
+		values.Set(name, form.Get(filterPrefix+name))
+	}
+	again := func(c echo.Context) error { return h.showPreviewOf(c, values) }
+	f, err := replayFilter(values)
 	if err != nil {
 		return err
 	}
