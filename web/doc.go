@@ -52,7 +52,8 @@
 //   - table.list: a list. Give each cell data-label, the column's heading: on a phone a row becomes a card with it.
 //     Cells of figures: class num. A table around that must stay a table (an invoice's lines): div.scroll alone.
 //   - data-live="name" on any element: console.js fetches the page again every few seconds and swaps that element, unless
-//     the tab is hidden, something in it has the focus or a form in it was touched. The name is unique on its page.
+//     the tab is hidden, something in it has the focus or a form in it was touched. The name is unique on its page. What
+//     will not change any more bears it as data-still="name": without it the last change would never be shown.
 //   - <button data-submit-once>: can be pressed once per page. Forms of "action" have it already.
 //   - ul.tiles, dl.facts, div.columns (two columns on a wide screen), section.panel (a box), p.note, p.lead, code,
 //     pre (give it tabindex="0"), div.toolbar (things in one row), .soft (less important), .no-print, .print-only.

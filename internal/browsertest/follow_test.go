@@ -12,6 +12,7 @@ import (
 // lost answer to the invoice.
 func TestOperationThatLostItsAnswerIsFollowedToItsEnd(t *testing.T) {
 	t.Parallel()
+	const attempts = `section[aria-labelledby="attempts"]`
 	w := newWorld(t)
 	b := w.onCRM(operator)
 	w.wire.mode.Store(answersAreLost)
@@ -21,7 +22,7 @@ func TestOperationThatLostItsAnswerIsFollowedToItsEnd(t *testing.T) {
 	testdb.Await(t, "an answer is lost", func() bool {
 		return number(t, w.crm, `SELECT count(*) FROM attempts WHERE outcome = 'lost'`) > 0
 	})
-	b.await(`[data-live="attempts"]`, "lost")
+	b.await(attempts, "lost")
 
 	w.wire.mode.Store(answersArrive)
 	w.settled(1)
@@ -31,14 +32,14 @@ func TestOperationThatLostItsAnswerIsFollowedToItsEnd(t *testing.T) {
 	}
 	_, invoiceNumber := w.numberOf("SO-1001")
 	b.wantText(".facts", invoiceNumber)
-	b.await(`[data-live="views"] .verdict`, "Both sides agree")
+	b.await(".verdict", "Both sides agree")
 	if n := b.count("table.compare tr.differs"); n != 0 {
 		t.Errorf("%d rows differ: %s", n, b.text("table.compare"))
 	}
 	if n := strings.Count(b.text("table.compare"), invoiceNumber); n != 2 {
 		t.Errorf("the invoice's number stands %d times in the two views:\n%s", n, b.text("table.compare"))
 	}
-	b.await(`[data-live="attempts"]`, "replayed")
+	b.await(attempts, "replayed")
 	if n := number(t, w.erp, `SELECT count(*) FROM invoices`); n != 1 {
 		t.Errorf("%d invoices", n)
 	}

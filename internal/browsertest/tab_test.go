@@ -209,6 +209,11 @@ func (b *tab) wantText(selector string, parts ...string) {
 // await waits until the page says something, without being loaded again.
 func (b *tab) await(selector, part string) {
 	b.t.Helper()
+	defer func() {
+		if b.t.Failed() {
+			b.t.Logf("%s says:\n%s", b.path(), b.text("main"))
+		}
+	}()
 	testdb.Await(b.t, selector+" says "+part, func() bool { return strings.Contains(b.text(selector), part) })
 }
 

@@ -75,16 +75,16 @@ type wire struct {
 	mode  atomic.Int32
 }
 
-// What becomes of the ERP's answers to a request for an invoice, which itself always arrives.
+// What becomes of the ERP's answers. Requests always arrive.
 const (
 	answersArrive   = iota
-	answersAreLost  // the connection ends without a byte
-	answersAreAlien // something between the two answers for the ERP, and the operation is left to an operator at once
+	answersAreLost  // all of them: the connection ends without a byte
+	answersAreAlien // something between the two answers requests for invoices, which leaves them to an operator at once
 )
 
 func (w *wire) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	mode := w.mode.Load()
-	if mode == answersArrive || r.Method != http.MethodPost {
+	if mode == answersArrive || mode == answersAreAlien && r.Method != http.MethodPost {
 		w.proxy.ServeHTTP(rw, r)
 		return
 	}

@@ -39,7 +39,8 @@
     }
   }
 
-  // Regions that stay fresh: the same page is asked for again, and what has changed is put in place.
+  // Regions that stay fresh: the same page is asked for again, and what has changed is put in place. A region that has
+  // come to its end is data-still in the fresh page: that is put in place, too, and asked for no more.
 
   const touched = new WeakSet(); // regions in which somebody has typed or ticked
   let lastSign = Date.now();
@@ -56,7 +57,7 @@
     const before = region.querySelectorAll("details");
     const after = fresh.querySelectorAll("details");
     if (before.length === after.length) after.forEach((details, i) => { details.open = before[i].open; });
-    if (region.innerHTML === fresh.innerHTML) return;
+    if (region.innerHTML === fresh.innerHTML && fresh.dataset.live) return;
     region.replaceWith(fresh);
   }
 
@@ -68,7 +69,8 @@
     if (!answer.ok) throw new Error(`the page answers ${answer.status}`);
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const region of regions) {
-      const fresh = page.querySelector(`[data-live="${CSS.escape(region.dataset.live)}"]`);
+      const name = CSS.escape(region.dataset.live);
+      const fresh = page.querySelector(`[data-live="${name}"], [data-still="${name}"]`);
       if (fresh !== null && !inUse(region)) put(region, document.adoptNode(fresh));
     }
     return true;
