@@ -237,7 +237,7 @@ func (h crmSide) showSources(c echo.Context) error {
 		page.Lines = append(page.Lines, sourceLine(c, s))
 	}
 	if len(sources) == 0 {
-		page.Empty = nothingCameIn()
+		page.Empty = nothingCameIn(c)
 	}
 	return h.show(c, page)
 }

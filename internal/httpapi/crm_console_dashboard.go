@@ -36,7 +36,7 @@ func (h crmSide) showDashboard(c echo.Context) error {
 	}
 	page.Work = h.workTiles(c, d, len(page.Paused))
 	if nothingYet(d) {
-		page.Empty = nothingCameIn()
+		page.Empty = nothingCameIn(c)
 	}
 	return h.show(c, page)
 }
@@ -50,15 +50,20 @@ func nothingYet(d crm.Dashboard) bool {
 	return true
 }
 
-func nothingCameIn() *web.Empty {
+func nothingCameIn(c echo.Context) *web.Empty {
 	return &web.Empty{
 		Title: "No order has come in yet.",
 		Text:  "Orders come by POST /v1/orders, from files with crm-worker import, or by hand.",
-		Links: []web.Link{
-			{Href: "/docs", Text: "API reference", About: "How a source sends its orders."},
-			{Href: newOrderPath, Text: "Invoice by hand", About: "Write one order here."},
-		},
+		Links: append([]web.Link{{Href: "/docs", Text: "API reference", About: "How a source sends its orders."}}, byHand(c, "Write one order here.")...),
 	}
+}
+
+// byHand leads whoever may write to the page where an order is written by hand; nobody else, as they would be refused there.
+func byHand(c echo.Context, about string) []web.Link {
+	if !identity(c).May(auth.MayWrite) {
+		return nil
+	}
+	return []web.Link{{Href: newOrderPath, Text: "Invoice by hand", About: about}}
 }
 
 func boundedText(n crm.BoundedCount) string {

@@ -179,7 +179,7 @@ func (h crmSide) showImports(c echo.Context) error {
 	if len(found.Items) == 0 {
 		page.Empty = &web.Empty{
 			Title: "No file was imported yet.", Text: "Files of orders (CSV or JSON Lines) are carried in by the command: crm-worker import --tenant … FILE",
-			Links: []web.Link{{Href: newOrderPath, Text: "Invoice by hand", About: "For a single order."}},
+			Links: byHand(c, "For a single order."),
 		}
 	}
 	return h.show(c, page)

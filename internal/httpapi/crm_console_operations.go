@@ -88,7 +88,7 @@ func (h crmSide) showOperations(c echo.Context) error {
 		page.Cut = "Very many orders begin like this: only the operations of the first 200 of them are searched. Write more of the number."
 	}
 	if len(found.Items) == 0 {
-		page.Empty = noOperations(l)
+		page.Empty = noOperations(c, l)
 	}
 	if mayOperate(c) {
 		page.Replay, page.ReplayNot = bulkReplay(l, f, len(found.Items))
@@ -96,9 +96,9 @@ func (h crmSide) showOperations(c echo.Context) error {
 	return h.show(c, page)
 }
 
-func noOperations(l listing) *web.Empty {
+func noOperations(c echo.Context, l listing) *web.Empty {
 	if l.cleared() == "" {
-		return nothingCameIn()
+		return nothingCameIn(c)
 	}
 	return &web.Empty{
 		Title: "No operation matches.",
