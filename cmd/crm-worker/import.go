@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,10 +17,14 @@ import (
 	"invoicebridge/internal/crm"
 	"invoicebridge/internal/jobs"
 	"invoicebridge/internal/orderfile"
+	"invoicebridge/internal/telemetry"
 )
 
 // mostRefusals is how many refused rows of a file are told as text; the report has all.
 const mostRefusals = 50
+
+// flushTime is the longest that the end of an import waits for a collector of traces.
+const flushTime = 5 * time.Second
 
 // ImportCmd is the command "import".
 type ImportCmd struct {
@@ -69,7 +74,15 @@ func (c *ImportCmd) Validate() error {
 func (c *ImportCmd) Run(ctx context.Context, log *slog.Logger, env *app.AdminEnv) error {
 	target := importTarget{log: log}
 	if !c.DryRun {
-		service, pool, err := openService(ctx, c.DatabaseURL, log)
+		traces, err := telemetry.Start(ctx, "crm-worker", telemetry.Config{}, log)
+		if err != nil {
+			return fmt.Errorf("configuration: %w", err)
+		}
+		defer traces.Close(flushTime)
+		traced, end := traces.Begin(ctx, "import")
+		defer end()
+		ctx = traced
+		service, pool, err := openService(ctx, c.DatabaseURL, log, jobs.WithTraces(traces.Provider()))
 		if err != nil {
 			return err
 		}
@@ -80,12 +93,12 @@ func (c *ImportCmd) Run(ctx context.Context, log *slog.Logger, env *app.AdminEnv
 }
 
 // openService gives a service that stores orders and jobs, for programs that end soon, and its database.
-func openService(ctx context.Context, databaseURL string, log *slog.Logger) (*crm.Service, *pgxpool.Pool, error) {
+func openService(ctx context.Context, databaseURL string, log *slog.Logger, options ...jobs.InserterOption) (*crm.Service, *pgxpool.Pool, error) {
 	pool, err := app.DatabaseFlag{DatabaseURL: databaseURL}.Open(ctx, app.CRMSchema())
 	if err != nil {
 		return nil, nil, err
 	}
-	inserter, err := jobs.NewInserter(pool, log)
+	inserter, err := jobs.NewInserter(pool, log, options...)
 	if err != nil {
 		pool.Close()
 		return nil, nil, err
