@@ -73,7 +73,7 @@ func (e erp) refused(c echo.Context, err error, action string, form url.Values, 
 
 // asked are the query's parameters of a page; a page that tells of a refusal stands at its button's address, which has none.
 func asked(c echo.Context, known ...string) (url.Values, error) {
-	if pressedInVain := refusal(c) != nil; pressedInVain {
+	if isRefused(c) {
 		return url.Values{}, nil
 	}
 	return query(c, known...)
@@ -114,3 +114,6 @@ func invoiceHref(id string) string { return invoicesPath + "/" + url.PathEscape(
 func registrationHref(id string) string { return registrationsPath + "/" + url.PathEscape(id) }
 
 func serial(id int64) string { return strconv.FormatInt(id, 10) }
+
+// isRefused says whether the page is shown because a button was pressed in vain.
+func isRefused(c echo.Context) bool { return refusal(c) != nil }
