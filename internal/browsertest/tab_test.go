@@ -13,7 +13,6 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 
 	"invoicebridge/internal/testdb"
 )
@@ -144,15 +143,6 @@ func (b *tab) choose(selector, value string) {
 	b.do(chromedp.SetValue(chromedp.CSS(selector), value))
 }
 
-// press presses keys where the focus is.
-func (b *tab) press(keys string) { b.t.Helper(); b.do(chromedp.KeyEvent(keys)) }
-
-// submitByKey presses Enter where the focus is, and waits for the page it leads to.
-func (b *tab) submitByKey() int64 {
-	b.t.Helper()
-	return b.loaded(chromedp.KeyEvent(kb.Enter)).Status
-}
-
 func (b *tab) path() string {
 	address, err := chromedp.Run(b.ctx, chromedp.Location())
 	if err != nil {
@@ -181,12 +171,6 @@ func (b *tab) count(selector string) int {
 func (b *tab) text(selector string) string {
 	b.t.Helper()
 	return eval[string](b, "document.querySelector("+quote(selector)+")?.innerText.trim() ?? ''")
-}
-
-// texts are what a person reads in all elements that a selector finds.
-func (b *tab) texts(selector string) []string {
-	b.t.Helper()
-	return eval[[]string](b, "[...document.querySelectorAll("+quote(selector)+")].map((e) => e.innerText.trim())")
 }
 
 func (b *tab) wantVisible(selector string) {
