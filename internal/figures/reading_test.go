@@ -127,6 +127,7 @@ func TestAReadingThatNeverEndsIsEnded(t *testing.T) {
 		r := New("test", func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() }, Options{Limit: 5 * time.Second})
 		r.Get()
 		time.Sleep(10 * time.Second) //nolint:forbidigo // the bubble's own clock
+		synctest.Wait()
 		if got := r.current.Failures; got != 1 {
 			t.Errorf("%d readings have failed, want the one that never ended by itself", got)
 		}
