@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"invoicebridge/internal/fleet"
+	"invoicebridge/internal/wire"
 )
 
 // Options are a run's settings.
@@ -39,6 +40,7 @@ type Result struct {
 	Books      Books
 	Violations []Violation
 	Quiet      time.Duration // how long everything took to be finished
+	Network    wire.Stats    // what became of connections
 }
 
 // Run disturbs, waits for quiet, and checks. An error means that the run could not be made; what it finds is in the
@@ -63,6 +65,7 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 	if err := w.run(ctx, &r); err != nil {
 		return r, err
 	}
+	r.Network = w.network()
 	if r.Books, err = w.books(ctx); err != nil {
 		return r, err
 	}
@@ -170,6 +173,8 @@ func (r Result) Report(w io.Writer) error {
 	for _, d := range disturbances() {
 		fmt.Fprintf(table, "%s\t%d\n", d.kind, h.Counts[d.kind])
 	}
+	n := r.Network
+	fmt.Fprintf(table, "of %d connections: cut, held, silenced, duplicated\t%d, %d, %d, %d\n", n.Connections, n.Cut, n.Held, n.Dropped, n.Duplicated)
 	broken := map[Rule]int{}
 	for _, v := range r.Violations {
 		broken[v.Rule]++

@@ -1,10 +1,7 @@
 package chaos
 
 import (
-	"context"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -40,19 +37,11 @@ func TestAMinuteOfAnythingAtAnyTimeBreaksNoRule(t *testing.T) {
 	}
 }
 
-// build builds the programs, which is quick where the test itself was built.
 func build(t *testing.T, flags ...string) fleet.Programs {
 	t.Helper()
-	root, err := filepath.Abs(filepath.Join("..", ".."))
+	p, err := fleet.Build(t.Context(), t.TempDir(), flags...)
 	if err != nil {
 		t.Fatal(err)
-	}
-	p := fleet.Programs{Dir: t.TempDir()}
-	args := append(append([]string{"build", "-o", p.Dir}, flags...), "./cmd/erp-api", "./cmd/crm-worker", "./cmd/targetsim")
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "go", args...)
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the programs: %v\n%s", err, out)
 	}
 	return p
 }

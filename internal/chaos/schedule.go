@@ -4,7 +4,6 @@
 package chaos
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -37,10 +36,6 @@ type Event struct {
 	// Slot says which of the processes, Lasts how long it is down, frozen or stormy.
 	Slot  int
 	Lasts time.Duration
-}
-
-func (e Event) String() string {
-	return fmt.Sprintf("%7.2fs %s (%d) for %v", e.At.Seconds(), e.Kind, e.Slot, e.Lasts)
 }
 
 // disturbance is a kind with how often it comes compared with the others, and how long it lasts at least and at most.

@@ -152,23 +152,12 @@ func targetFaults() map[targetsim.Fault]float64 {
 
 // administer migrates, and makes the tenant, its tokens and its targets.
 func (w *world) administer(ctx context.Context) error {
-	for _, side := range []struct {
-		program       string
-		env           []string
-		writer, admin *string
-	}{{fleet.ERP, w.erpEnv(), &w.erpToken, &w.erpAdmin}, {fleet.CRM, w.crmDatabase(), &w.crmToken, &w.crmAdmin}} {
-		for _, args := range [][]string{{"migrate", "up"}, {"tenant", "create", tenant, "--name", "Chaos"}} {
-			if _, err := w.programs.Command(ctx, side.program, side.env, args...); err != nil {
-				return err
-			}
-		}
-		for role, token := range map[string]*string{"writer": side.writer, "admin": side.admin} {
-			var err error
-			*token, err = w.programs.Command(ctx, side.program, side.env, "token", "create", "--tenant", tenant, "--role", role, "--label", "chaos")
-			if err != nil {
-				return err
-			}
-		}
+	var err error
+	if w.erpToken, w.erpAdmin, err = w.programs.Administer(ctx, fleet.ERP, w.erpEnv(), tenant); err != nil {
+		return err
+	}
+	if w.crmToken, w.crmAdmin, err = w.programs.Administer(ctx, fleet.CRM, w.crmDatabase(), tenant); err != nil {
+		return err
 	}
 	toTargets, err := w.wire(ctx, w.weather.planCuts, w.simAddress)
 	if err != nil {
@@ -207,6 +196,19 @@ func (w *world) wire(ctx context.Context, plan func(int) wire.Fault, upstreams .
 		w.wires = append(w.wires, p)
 	}
 	return p, err
+}
+
+// network adds up what all proxies did.
+func (w *world) network() (sum wire.Stats) {
+	for _, p := range w.wires {
+		s := p.Stats()
+		sum.Connections += s.Connections
+		sum.Cut += s.Cut
+		sum.Held += s.Held
+		sum.Dropped += s.Dropped
+		sum.Duplicated += s.Duplicated
+	}
+	return sum
 }
 
 func (w *world) startSlot(ctx context.Context, name, program string, env []string) (*slot, error) {

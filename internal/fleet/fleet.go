@@ -43,6 +43,33 @@ func (p Programs) Check() error {
 	return nil
 }
 
+// Build builds the programs into a folder, with further flags of go build. It is for tests: it needs Go, and this module as
+// the one it is called in.
+func Build(ctx context.Context, dir string, flags ...string) (Programs, error) {
+	const module = "invoicebridge"
+	args := append(append([]string{"build", "-o", dir}, flags...), module+"/cmd/"+ERP, module+"/cmd/"+CRM, module+"/cmd/"+TargetSim)
+	if out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {
+		return Programs{}, fmt.Errorf("build the programs: %w\n%s", err, out)
+	}
+	return Programs{Dir: dir}, nil
+}
+
+// Administer migrates a service's database and makes a tenant with two tokens, of the roles writer and admin.
+func (p Programs) Administer(ctx context.Context, program string, env []string, tenant string) (writer, admin string, err error) {
+	for _, args := range [][]string{{"migrate", "up"}, {"tenant", "create", tenant, "--name", tenant}} {
+		if _, err := p.Command(ctx, program, env, args...); err != nil {
+			return "", "", err
+		}
+	}
+	for role, token := range map[string]*string{"writer": &writer, "admin": &admin} {
+		*token, err = p.Command(ctx, program, env, "token", "create", "--tenant", tenant, "--role", role, "--label", role)
+		if err != nil {
+			return "", "", err
+		}
+	}
+	return writer, admin, nil
+}
+
 // clean is this process's environment without the services' own settings: what is tried must not depend on them.
 func clean() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
@@ -146,9 +173,12 @@ func (s *Process) Ended() <-chan struct{} { return s.ended }
 // Log is the end of what the process wrote.
 func (s *Process) Log() string { return s.log.String() }
 
-// Stop is SIGTERM, and kill -9 if that does not help.
-func (s *Process) Stop() {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+// LinesWith counts the lines written of late that hold all of the texts.
+func (s *Process) LinesWith(texts ...string) int { return s.log.with(texts) }
+
+// Stop is SIGTERM, and kill -9 if that does not help. It gives the exit status; -1 is that of a process that was killed.
+func (s *Process) Stop() int {
+	s.Signal(syscall.SIGTERM)
 	limit := time.NewTimer(startLimit)
 	defer limit.Stop()
 	select {
@@ -156,15 +186,19 @@ func (s *Process) Stop() {
 	case <-limit.C:
 		s.Kill()
 	}
+	return s.cmd.ProcessState.ExitCode()
 }
 
-// tail keeps the last lines of a log.
+// tail keeps the last lines of a log, and shows the very last.
 type tail struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-const tailLines = 10
+const (
+	keptLines  = 5000
+	shownLines = 20
+)
 
 func (t *tail) follow(from io.Reader, listens *regexp.Regexp, listening chan<- string) {
 	scanner := bufio.NewScanner(from)
@@ -178,7 +212,7 @@ func (t *tail) follow(from io.Reader, listens *regexp.Regexp, listening chan<- s
 			}
 		}
 		t.mu.Lock()
-		t.lines = append(t.lines[max(0, len(t.lines)-tailLines+1):], line)
+		t.lines = append(t.lines[max(0, len(t.lines)-keptLines+1):], line)
 		t.mu.Unlock()
 	}
 	_, _ = io.Copy(io.Discard, from) // a line that is too long must not stop the program
@@ -187,5 +221,16 @@ func (t *tail) follow(from io.Reader, listens *regexp.Regexp, listening chan<- s
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.Join(t.lines, "\n")
+	return strings.Join(t.lines[max(0, len(t.lines)-shownLines):], "\n")
+}
+
+func (t *tail) with(texts []string) (lines int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, line := range t.lines {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			lines++
+		}
+	}
+	return lines
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"invoicebridge/internal/fleet"
 	"invoicebridge/internal/testdb"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -14,11 +15,11 @@ func TestWorkerKilledAfterTheERPsCommitLeavesOneInvoiceAndItsNumber(t *testing.T
 	w := newWorld(t)
 	erp := w.serveERP()
 	held := make(chan struct{}, 1)
-	rec := record(t, erp.url, func(_ http.ResponseWriter, r *http.Request, body []byte) bool {
+	rec := record(t, erp.URL(), func(_ http.ResponseWriter, r *http.Request, body []byte) bool {
 		if r.Method != http.MethodPost {
 			return false
 		}
-		if got := w.invoice(erp.url, r.Header.Get("Idempotency-Key"), "SO-1001"); got.status != http.StatusCreated {
+		if got := w.invoice(erp.URL(), r.Header.Get("Idempotency-Key"), "SO-1001"); got.status != http.StatusCreated {
 			t.Errorf("the ERP answers %d %s", got.status, got.body)
 		}
 		held <- struct{}{} // the ERP has committed, and the answer never comes
@@ -26,16 +27,16 @@ func TestWorkerKilledAfterTheERPsCommitLeavesOneInvoiceAndItsNumber(t *testing.T
 		return true
 	})
 	worker := w.serveCRM(rec.URL, "ATTEMPT_TIMEOUT=60s")
-	w.submit(worker.url, "SO-1001")
+	w.submit(worker.URL(), "SO-1001")
 	<-held
-	worker.kill()
+	worker.Kill()
 	w.wantInvoices(1)
 	if n := number(t, w.crm, `SELECT count(*) FROM operations WHERE status = 'processing' AND attempt = 1`); n != 1 {
 		t.Fatal("the books do not say that attempt 1 was being sent")
 	}
 
 	w.timePasses()
-	rec2 := record(t, erp.url, func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+	rec2 := record(t, erp.URL(), func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
 		if r.Method == http.MethodPost {
 			return false
 		}
@@ -66,18 +67,18 @@ func TestERPKilledInsideItsTransactionLeavesNothingBehind(t *testing.T) {
 	erp := w.serveERP()
 	release := holdInvoiceInserts(t, w.erp)
 	ended := make(chan answer, 1)
-	go func() { ended <- w.invoice(erp.url, "K1", "SO-1001") }()
+	go func() { ended <- w.invoice(erp.URL(), "K1", "SO-1001") }()
 	testdb.Await(t, "the insert of the invoice is held", func() bool {
 		return number(t, w.erp, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`) == 1
 	})
-	erp.kill()
+	erp.Kill()
 	release()
 	if got := <-ended; got.err == nil {
 		t.Fatalf("an answer from a dead program: %d %s", got.status, got.body)
 	}
 
 	again := w.serveERP()
-	got := w.invoice(again.url, "K1", "SO-1001")
+	got := w.invoice(again.URL(), "K1", "SO-1001")
 	if got.status != http.StatusCreated || got.header.Get("Idempotent-Replayed") != "" {
 		t.Fatalf("the retry is answered %d, replayed %q: %s", got.status, got.header.Get("Idempotent-Replayed"), got.body)
 	}
@@ -114,18 +115,18 @@ func TestGracefulStopEndsWithStatusZeroAndLeavesNoAttemptRunning(t *testing.T) {
 	w := newWorld(t)
 	erp := w.serveERP("ERP_SHUTDOWN_TIMEOUT=5s")
 	arrived := make(chan struct{}, 1)
-	rec := record(t, erp.url, func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
+	rec := record(t, erp.URL(), func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
 		arrived <- struct{}{}
 		<-r.Context().Done() // silence
 		return true
 	})
 	worker := w.serveCRM(rec.URL, "ATTEMPT_TIMEOUT=60s", "SHUTDOWN_TIMEOUT=2s")
-	w.submit(worker.url, "SO-1001")
+	w.submit(worker.URL(), "SO-1001")
 	<-arrived
-	if code := worker.stop(t); code != 0 {
+	if code := worker.Stop(); code != 0 {
 		t.Errorf("the worker ends with status %d", code)
 	}
-	if code := erp.stop(t); code != 0 {
+	if code := erp.Stop(); code != 0 {
 		t.Errorf("the ERP ends with status %d", code)
 	}
 	// Nobody knows whether the request was applied, and the books say so.
@@ -157,19 +158,19 @@ func TestLinesAboutAnOperationBearItsKeyAndTenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	erp := w.serveERP()
-	worker := w.serveCRM(erp.url)
-	w.submit(worker.url, "SO-1001")
+	worker := w.serveCRM(erp.URL())
+	w.submit(worker.URL(), "SO-1001")
 	testdb.Await(t, "the order is invoiced", w.settled)
 	var key string
 	if err := w.crm.QueryRow(t.Context(), `SELECT key FROM operations`).Scan(&key); err != nil {
 		t.Fatal(err)
 	}
-	for name, p := range map[string]*process{"erp-api": erp, "crm-worker": worker} {
-		if code := p.stop(t); code != 0 {
+	for name, p := range map[string]*fleet.Process{"erp-api": erp, "crm-worker": worker} {
+		if code := p.Stop(); code != 0 {
 			t.Errorf("%s ends with status %d", name, code)
 		}
-		if lines := p.log.about(`"tenant":"acme"`, `"operation_key":"`+key+`"`); lines == 0 {
-			t.Errorf("no line of %s bears the key and the tenant:\n%s", name, p.log.tail())
+		if lines := p.LinesWith(`"tenant":"acme"`, `"operation_key":"`+key+`"`); lines == 0 {
+			t.Errorf("no line of %s bears the key and the tenant:\n%s", name, p.Log())
 		}
 	}
 }

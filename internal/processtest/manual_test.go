@@ -16,7 +16,7 @@ func TestARepeatAfterTheRetentionHasEndedGetsTheOneInvoice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	erp := w.serveERP()
-	first := w.invoice(erp.url, "K1", "SO-1001")
+	first := w.invoice(erp.URL(), "K1", "SO-1001")
 	if first.status != http.StatusCreated {
 		t.Fatalf("the ERP answers %d %s", first.status, first.body)
 	}
@@ -27,17 +27,17 @@ func TestARepeatAfterTheRetentionHasEndedGetsTheOneInvoice(t *testing.T) {
 		t.Fatalf("%d reservations are left", n)
 	}
 
-	again := w.invoice(erp.url, "K1", "SO-1001")
+	again := w.invoice(erp.URL(), "K1", "SO-1001")
 	if again.status != http.StatusCreated || again.header.Get("Idempotent-Replayed") != "true" || again.body != first.body {
 		t.Errorf("the same again is answered %d, replayed %q: %s", again.status, again.header.Get("Idempotent-Replayed"), again.body)
 	}
-	changed := w.send(erp.url, "/v1/invoices", w.erpToken, "K1", strings.Replace(invoiceBody("SO-1001"), "10.00", "11.00", 1))
+	changed := w.send(erp.URL(), "/v1/invoices", w.erpToken, "K1", strings.Replace(invoiceBody("SO-1001"), "10.00", "11.00", 1))
 	if changed.status != http.StatusUnprocessableEntity {
 		t.Errorf("the key with another price is answered %d %s", changed.status, changed.body)
 	}
 	wantText(t, changed.body, "idempotency-key-reused")
 	wantText(t, changed.body, "/lines/0/unit_price")
-	other := w.invoice(erp.url, "K2", "SO-1001")
+	other := w.invoice(erp.URL(), "K2", "SO-1001")
 	if other.status != http.StatusConflict {
 		t.Errorf("the order under another key is answered %d %s", other.status, other.body)
 	}
@@ -51,8 +51,8 @@ func TestWhatIsDoneByHandObeysTheSameUniqueness(t *testing.T) {
 	ledger := w.serveTargets()
 	w.target(ledger)
 	erp := w.serveERP("TARGET_TOKEN=" + targetToken)
-	worker := w.serveCRM(erp.url)
-	w.submit(worker.url, "SO-1001")
+	worker := w.serveCRM(erp.URL())
+	w.submit(worker.URL(), "SO-1001")
 	testdb.Await(t, "the order is invoiced", w.settled)
 	testdb.Await(t, "the invoice is registered", w.registered)
 	var key, registration string
@@ -66,7 +66,7 @@ func TestWhatIsDoneByHandObeysTheSameUniqueness(t *testing.T) {
 	// With curl, in the operation's name and beside it.
 	for other, want := range map[string]string{key: "201", "by-hand": "409"} {
 		got := curl(t, "-H", "Authorization: Bearer "+w.erpToken, "-H", "Content-Type: application/json",
-			"-H", "Idempotency-Key: "+other, "--data-binary", invoiceBody("SO-1001"), erp.url+"/v1/invoices")
+			"-H", "Idempotency-Key: "+other, "--data-binary", invoiceBody("SO-1001"), erp.URL()+"/v1/invoices")
 		if got != want {
 			t.Errorf("an invoice by hand under %s is answered %s, want %s", other, got, want)
 		}
@@ -74,13 +74,13 @@ func TestWhatIsDoneByHandObeysTheSameUniqueness(t *testing.T) {
 	admin := command(t, "erp-api", []string{"ERP_DATABASE_URL=" + w.erpDSN},
 		"token", "create", "--tenant", "acme", "--role", "admin", "--label", "operator")
 	got := curl(t, "-H", "Authorization: Bearer "+admin, "-H", "Content-Type: application/json",
-		"--data-binary", `{"reason":"try again"}`, erp.url+"/admin/v1/registrations/"+registration+"/replay")
+		"--data-binary", `{"reason":"try again"}`, erp.URL()+"/admin/v1/registrations/"+registration+"/replay")
 	if got != "409" {
 		t.Errorf("replaying what is registered is answered %s, want 409", got)
 	}
 
 	// With the commands: the file again, the operation again, the books compared.
-	crm := []string{"CRM_DATABASE_URL=" + w.crmDSN, "ERP_URL=" + erp.url, "ERP_TOKENS=acme=" + w.erpToken}
+	crm := []string{"CRM_DATABASE_URL=" + w.crmDSN, "ERP_URL=" + erp.URL(), "ERP_TOKENS=acme=" + w.erpToken}
 	file := filepath.Join(t.TempDir(), "orders.jsonl")
 	if err := os.WriteFile(file, []byte(invoiceBody("SO-1001")+"\n"), 0o600); err != nil {
 		t.Fatal(err)

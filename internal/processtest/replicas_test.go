@@ -12,13 +12,14 @@ import (
 	"testing"
 
 	"invoicebridge/internal/faultproxy"
+	"invoicebridge/internal/fleet"
 	"invoicebridge/internal/testdb"
 )
 
 func TestTwoHundredParallelRequestsOverTwoReplicasMakeOneInvoice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	replicas := []string{w.serveERP().url, w.serveERP().url}
+	replicas := []string{w.serveERP().URL(), w.serveERP().URL()}
 	answers := make([]answer, 200)
 	var wg sync.WaitGroup
 	for i := range answers {
@@ -50,7 +51,7 @@ func TestTwoHundredParallelRequestsOverTwoReplicasMakeOneInvoice(t *testing.T) {
 func TestTwoHundredParallelOrdersOverTwoReplicasGetUnbrokenNumbers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	replicas := []string{w.serveERP().url, w.serveERP().url}
+	replicas := []string{w.serveERP().URL(), w.serveERP().URL()}
 	var wg sync.WaitGroup
 	for i := range 200 {
 		wg.Go(func() {
@@ -68,26 +69,26 @@ func TestKilledReplicasAndLostAnswersLeaveEveryOrderWithOneInvoice(t *testing.T)
 	t.Parallel()
 	w := newWorld(t)
 	first, second := w.serveERP(), w.serveERP()
-	balanced := balance(t, first.url, second.url)
+	balanced := balance(t, first.URL(), second.URL())
 	lossy := faulty(t, balanced.url, faultproxy.Rates{Reset: 0.1, Cut: 0.05, BadGateway: 0.05, Duplicate: 0.1, Refuse: 0.05})
 	rec := record(t, lossy, nil)
-	workers := []*process{w.serveCRM(rec.URL), w.serveCRM(rec.URL)}
+	workers := []*fleet.Process{w.serveCRM(rec.URL), w.serveCRM(rec.URL)}
 	const orders = 200
 	names := make([]string, orders)
 	for i := range names {
 		names[i] = fmt.Sprintf("SO-%d", i)
 	}
-	w.submit(workers[0].url, names...)
+	w.submit(workers[0].URL(), names...)
 	testdb.Await(t, "some orders are invoiced", func() bool {
 		return number(t, w.erp, `SELECT count(*) FROM invoices`) > orders/10
 	})
-	first.kill()
-	workers[0].kill()
+	first.Kill()
+	workers[0].Kill()
 	testdb.Await(t, "an answer was lost with the dead replica", func() bool {
 		return number(t, w.crm, `SELECT count(*) FROM attempts WHERE http_status = 502`) > 0
 	})
-	balanced.replace(first.url, parse(t, w.serveERP().url))
-	w.submit(workers[1].url, "SO-after")
+	balanced.replace(first.URL(), parse(t, w.serveERP().URL()))
+	w.submit(workers[1].URL(), "SO-after")
 	testdb.Await(t, "the killed worker's neighbour has gone on", func() bool {
 		return number(t, w.crm, `SELECT count(*) FROM operations WHERE status = 'succeeded'`) > orders/2
 	})

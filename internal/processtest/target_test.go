@@ -1,12 +1,8 @@
 package processtest
 
 import (
-	"bufio"
-	"context"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
+	"invoicebridge/internal/fleet"
 	"invoicebridge/internal/target/targetsim"
 	"invoicebridge/internal/testdb"
 )
@@ -28,25 +25,7 @@ type targetProgram struct {
 
 func (w *world) serveTargets() *targetProgram {
 	w.t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), binary(w.t, "targetsim"), "--listen", "127.0.0.1:0", "--token", targetToken)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	_, url, ok := strings.Cut(strings.TrimSpace(line), " on ")
-	if err != nil || !ok {
-		w.t.Fatalf("targetsim does not say where it listens: %q, %v", line, err)
-	}
-	return &targetProgram{w.t, url}
+	return &targetProgram{w.t, serve(w.t, fleet.TargetSim, "TARGETSIM_TOKEN="+targetToken).URL()}
 }
 
 // target tells the ERP of the ledger, which knows no keys and can be asked; its absence is believed after an hour.
@@ -135,8 +114,8 @@ func TestAfterATimeOutTheTargetIsAskedAndNothingIsSentAgain(t *testing.T) {
 	w.target(ledger)
 	ledger.script(targetsim.AcceptSilent, targetsim.LookupError)
 	erp := w.serveERP("TARGET_TOKEN="+targetToken, "ERP_TARGET_TIMEOUT=500ms")
-	worker := w.serveCRM(erp.url)
-	w.submit(worker.url, "SO-1001")
+	worker := w.serveCRM(erp.URL())
+	w.submit(worker.URL(), "SO-1001")
 	testdb.Await(t, "the invoice is registered", w.registered)
 	w.wantInvoices(1)
 	w.wantRegisteredOnce(ledger, "create", "lookup", "post")
@@ -153,11 +132,11 @@ func TestRegisterWorkerKilledBeforeTheAnswerLeavesAQuestionAndNoSecondEntry(t *t
 	w.target(ledger)
 	ledger.script(targetsim.AcceptSilent)
 	first := w.serveERP("TARGET_TOKEN="+targetToken, "ERP_TARGET_TIMEOUT=60s")
-	if got := w.invoice(first.url, "K1", "SO-1001"); got.status != http.StatusCreated {
+	if got := w.invoice(first.URL(), "K1", "SO-1001"); got.status != http.StatusCreated {
 		t.Fatalf("the ERP answers %d %s", got.status, got.body)
 	}
 	testdb.Await(t, "the ledger has taken the entry", func() bool { return ledger.effects().Effects == 1 })
-	first.kill()
+	first.Kill()
 	if n := number(t, w.erp, `SELECT count(*) FROM registrations WHERE status = 'processing' AND attempt = 1`); n != 1 {
 		t.Fatal("the books do not say that attempt 1 was being sent")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"invoicebridge/internal/faultproxy"
+	"invoicebridge/internal/fleet"
 	"invoicebridge/internal/testdb"
 )
 
@@ -39,17 +40,20 @@ func newWorld(t testing.TB) *world {
 
 func administer(t testing.TB, program, database string) (token string) {
 	t.Helper()
-	command(t, program, []string{database}, "tenant", "create", "acme", "--name", "Acme")
-	return command(t, program, []string{database}, "token", "create", "--tenant", "acme", "--role", "writer", "--label", "test")
+	token, _, err := built(t).Administer(t.Context(), program, []string{database}, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
 }
 
-func (w *world) serveERP(env ...string) *process {
-	return serve(w.t, "erp-api", append([]string{"ERP_LISTEN=127.0.0.1:0", "ERP_DATABASE_URL=" + w.erpDSN}, env...)...)
+func (w *world) serveERP(env ...string) *fleet.Process {
+	return serve(w.t, "erp-api", append([]string{"ERP_DATABASE_URL=" + w.erpDSN}, env...)...)
 }
 
-func (w *world) serveCRM(erpURL string, env ...string) *process {
+func (w *world) serveCRM(erpURL string, env ...string) *fleet.Process {
 	return serve(w.t, "crm-worker", append([]string{
-		"CRM_LISTEN=127.0.0.1:0", "CRM_DATABASE_URL=" + w.crmDSN, "ERP_URL=" + erpURL, "ERP_TOKENS=acme=" + w.erpToken,
+		"CRM_DATABASE_URL=" + w.crmDSN, "ERP_URL=" + erpURL, "ERP_TOKENS=acme=" + w.erpToken,
 		"ATTEMPT_TIMEOUT=2s", "CRM_SWEEP_INTERVAL=1s",
 	}, env...)...)
 }

@@ -86,7 +86,7 @@ func newInstallation(ctx context.Context, p fleet.Programs, s *server, name stri
 	}{
 		{"erp-api", i.erpEnv()[0], &i.erpToken, &i.erpAdmin}, {"crm-worker", "CRM_DATABASE_URL=" + i.crmDSN, &i.crmToken, &i.crmAdmin},
 	} {
-		if err := i.administer(ctx, side.program, side.database, side.writer, side.admin); err != nil {
+		if *side.writer, *side.admin, err = p.Administer(ctx, side.program, []string{side.database}, tenant); err != nil {
 			return nil, err
 		}
 	}
@@ -95,24 +95,6 @@ func newInstallation(ctx context.Context, p fleet.Programs, s *server, name stri
 		return nil, err
 	}
 	return i, nil
-}
-
-func (i *installation) administer(ctx context.Context, program, database string, writer, admin *string) error {
-	env := []string{database}
-	if _, err := i.programs.Command(ctx, program, env, "migrate", "up"); err != nil {
-		return err
-	}
-	if _, err := i.programs.Command(ctx, program, env, "tenant", "create", tenant, "--name", "Verification"); err != nil {
-		return err
-	}
-	for role, token := range map[string]*string{"writer": writer, "admin": admin} {
-		var err error
-		*token, err = i.programs.Command(ctx, program, env, "token", "create", "--tenant", tenant, "--role", role, "--label", "verify")
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (i *installation) erpEnv() []string {
