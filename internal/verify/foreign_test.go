@@ -31,6 +31,7 @@ const (
 	contentUnchecked = "a key's stored answer goes to whatever content comes with it"
 	claimUnprotected = "another key makes another invoice for the same order"
 	answerMadeAnew   = "a repeat gets another answer than the first"
+	repeatUnmarked   = "a repeat is not told from a first time"
 )
 
 func (s *someERP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -64,7 +65,9 @@ func (s *someERP) issue(w http.ResponseWriter, key, order string, content [32]by
 		if s.mistake == answerMadeAnew {
 			stored = strings.Replace(stored, `"note":"`, `"note":"again `, 1)
 		}
-		w.Header().Set("Idempotent-Replayed", "true")
+		if s.mistake != repeatUnmarked {
+			w.Header().Set("Idempotent-Replayed", "true")
+		}
 		w.Header().Set("Location", "/v1/invoices/"+order)
 		w.WriteHeader(http.StatusCreated)
 		_, _ = io.WriteString(w, stored)
@@ -140,6 +143,7 @@ func TestEachMistakeIsFoundByTheCheckThatIsThereForIt(t *testing.T) {
 		contentUnchecked: {2},
 		claimUnprotected: {4},
 		answerMadeAnew:   {0, 1},
+		repeatUnmarked:   {0, 1, 3},
 	} {
 		t.Run(mistake, func(t *testing.T) {
 			t.Parallel()
