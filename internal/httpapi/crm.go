@@ -133,12 +133,6 @@ func (h crmSide) getOperation(c echo.Context) error {
 	return writeJSON(c, http.StatusOK, operation)
 }
 
-// operationPage is one page of GET /v1/operations.
-type operationPage struct {
-	Items      []crm.Operation `json:"items"`
-	NextCursor *string         `json:"next_cursor"`
-}
-
 func (h crmSide) listOperations(c echo.Context) error {
 	values, err := query(c, "status", "limit", "cursor")
 	if err != nil {
@@ -154,9 +148,5 @@ func (h crmSide) listOperations(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := operationPage{Items: items}
-	if next != "" {
-		page.NextCursor = &next
-	}
-	return writeJSON(c, http.StatusOK, page)
+	return writeJSON(c, http.StatusOK, newListPage(items, next))
 }

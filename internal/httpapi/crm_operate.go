@@ -73,12 +73,6 @@ func (h crmSide) operateRequest(c echo.Context, body any) (key string, err error
 	return key, readBody(c, body)
 }
 
-// divergencePage is one page of GET /v1/divergences.
-type divergencePage struct {
-	Items      []crm.Divergence `json:"items"`
-	NextCursor *string          `json:"next_cursor"`
-}
-
 func (h crmSide) listDivergences(c echo.Context) error {
 	values, err := query(c, "kind", "status", "limit", "cursor")
 	if err != nil {
@@ -104,9 +98,5 @@ func (h crmSide) listDivergences(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := divergencePage{Items: items}
-	if next != "" {
-		page.NextCursor = &next
-	}
-	return writeJSON(c, http.StatusOK, page)
+	return writeJSON(c, http.StatusOK, newListPage(items, next))
 }
