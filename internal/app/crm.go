@@ -50,8 +50,10 @@ type CRMConfig struct {
 
 	Reconcile CRMReconcile `embed:""`
 	Retention CRMRetention `embed:""`
+	Queue     QueueConfig  `embed:"" envprefix:"CRM_"`
 	Access    AccessConfig `embed:"" envprefix:"CRM_"`
 	Watch     WatchConfig  `embed:"" envprefix:"CRM_"`
+	Debug     DebugConfig  `embed:"" envprefix:"CRM_"`
 
 	// BackOff is the pause between attempts; not for configuration, but for those who run the service in their
 	// own process. Zero: crm.DefaultBackOff.
@@ -82,7 +84,7 @@ func (c CRMConfig) Validate() error {
 		mistakes = append(mistakes, mistake("CRM_SWEEP_INTERVAL", "%s is less than a second", c.SweepInterval))
 	}
 	mistakes = append(mistakes, validateTimeout("CRM_REQUEST_TIMEOUT", c.RequestTimeout),
-		validateTimeout("SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.validateAttemptTimeout(), c.Retention.check(), c.Access.check("CRM_"), c.Watch.check("CRM_"),
+		validateTimeout("SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.validateAttemptTimeout(), c.Retention.check(), c.Queue.check("CRM_"), c.Access.check("CRM_"), c.Watch.check("CRM_"), c.Debug.check("CRM_"),
 		c.Reconcile.check(orDefault(c.TotalTime, crm.DefaultTotalTime), c.Retention.keep().WithDefaults().PersonalData))
 	if _, err := c.erpClient(); err != nil {
 		mistakes = append(mistakes, mistake("ERP_URL", "%v", err))
@@ -140,7 +142,7 @@ func RunCRM(ctx context.Context, cfg CRMConfig, log *slog.Logger, ready func(add
 	}
 	defer closePool(pool, log)
 	queuePool, err := postgres.OpenPool(ctx, postgres.PoolConfig{
-		DSN: cfg.DatabaseURL, ApplicationName: "crm-worker queue", MaxConns: riverMaxConns, Tracer: traces.Queries(), Slow: slow,
+		DSN: cfg.Queue.url(cfg.DatabaseURL), ApplicationName: "crm-worker queue", MaxConns: riverMaxConns, Tracer: traces.Queries(), Slow: slow,
 		RuntimeParams: map[string]string{"plan_cache_mode": "force_generic_plan"}, // measured: docs/architecture.md
 	})
 	if err != nil {
@@ -152,6 +154,11 @@ func RunCRM(ctx context.Context, cfg CRMConfig, log *slog.Logger, ready func(add
 		return err
 	}
 	defer watching.stop()
+	closeDebug, err := cfg.Debug.listen(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer closeDebug()
 	side, err := newCRMSide(cfg, pool, queuePool, watching, traces, log)
 	if err != nil {
 		return err
@@ -242,7 +249,7 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, watching *watching
 	}, jobs.Config{
 		Workers: cfg.Workers, SweepInterval: cfg.SweepInterval,
 		SoftStopTimeout: shareOfShutdown(cfg.ShutdownTimeout), Purge: purge.job, Reconcile: reconciliation.job,
-		Replays: jobs.Replays{Runs: orders, Logger: log}, Traces: traces.Provider(),
+		Replays: jobs.Replays{Runs: orders, Logger: log}, Traces: traces.Provider(), PollOnly: cfg.Queue.PollOnly,
 	})
 	if err != nil {
 		return nil, err

@@ -33,8 +33,12 @@ type ERPConfig struct {
 	Registering RegisterConfig `embed:""`
 	Reconcile   ERPReconcile   `embed:""`
 	Retention   ERPRetention   `embed:""`
+	Queue       QueueConfig    `embed:"" envprefix:"ERP_"`
 	Access      AccessConfig   `embed:"" envprefix:"ERP_"`
 	Watch       WatchConfig    `embed:"" envprefix:"ERP_"`
+	Debug       DebugConfig    `embed:"" envprefix:"ERP_"`
+	// NoGroupCommit is for measuring what group commit is worth.
+	NoGroupCommit bool `name:"disable-group-commit" env:"ERP_DISABLE_GROUP_COMMIT" hidden:"" help:"Every request has a transaction of its own. Only for measuring."`
 
 	// Traces is not for configuration, but for those who run the service in their own process. Zero: the OTEL_ variables
 	// decide.
@@ -59,7 +63,7 @@ func (c ERPConfig) Check() error {
 		mistakes = append(mistakes, mistake("ERP_KEY_RETENTION", "%s is less than an hour: callers may still be trying", c.KeyRetention))
 	}
 	mistakes = append(mistakes, validateTimeout("ERP_REQUEST_TIMEOUT", c.RequestTimeout), validateTimeout("ERP_SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.Registering.check(),
-		c.Reconcile.check(orDefault(c.Registering.TotalTime, invoice.DefaultRegistrationTime)), c.Retention.check(c.KeyRetention), c.Access.check("ERP_"), c.Watch.check("ERP_"))
+		c.Reconcile.check(orDefault(c.Registering.TotalTime, invoice.DefaultRegistrationTime)), c.Retention.check(c.KeyRetention), c.Queue.check("ERP_"), c.Access.check("ERP_"), c.Watch.check("ERP_"), c.Debug.check("ERP_"))
 	return errors.Join(mistakes...)
 }
 
@@ -128,6 +132,11 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 		return err
 	}
 	defer watching.stop()
+	closeDebug, err := cfg.Debug.listen(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer closeDebug()
 	certificate, err := cfg.Access.TLS.server(log)
 	if err != nil {
 		return err
@@ -148,7 +157,7 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 	deps.RequestTimeout, deps.MaxInFlight = cfg.RequestTimeout, cfg.MaxInFlight
 	handler, err := httpapi.NewERP(httpapi.ERPDeps{
 		Deps:     deps,
-		Invoices: invoice.NewBatcher(invoices), Registrations: invoices, Desk: invoices, TokenDesk: auth.NewAdmin(store), Collectors: append([]prometheus.Collector{registering.metrics, registering.purge.metrics, registering.reconciliation.metrics}, watching.collectors...),
+		Invoices: cfg.issuer(invoices), Registrations: invoices, Desk: invoices, TokenDesk: auth.NewAdmin(store), Collectors: append([]prometheus.Collector{registering.metrics, registering.purge.metrics, registering.reconciliation.metrics}, watching.collectors...),
 	})
 	if err != nil {
 		return err
@@ -162,6 +171,14 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 	}
 	served := server.Run(ctx)
 	return errors.Join(served, registering.stop())
+}
+
+// issuer is invoices with group commit in front of it, unless that is off.
+func (c ERPConfig) issuer(invoices *invoice.Service) httpapi.Invoices {
+	if c.NoGroupCommit {
+		return invoices
+	}
+	return invoice.NewBatcher(invoices)
 }
 
 func orDefault(d, otherwise time.Duration) time.Duration {

@@ -87,7 +87,7 @@ func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, trac
 		log.ErrorContext(ctx, "nothing is registered at targets without their credential", "error", err)
 	}
 	r.pool, err = postgres.OpenPool(ctx, postgres.PoolConfig{
-		DSN: cfg.DatabaseURL, ApplicationName: "erp-api queue", MaxConns: riverMaxConns, Tracer: traces.Queries(), Slow: slow,
+		DSN: cfg.Queue.url(cfg.DatabaseURL), ApplicationName: "erp-api queue", MaxConns: riverMaxConns, Tracer: traces.Queries(), Slow: slow,
 		RuntimeParams: map[string]string{"plan_cache_mode": "force_generic_plan"}, // measured: docs/architecture.md
 	})
 	if err != nil {
@@ -97,7 +97,7 @@ func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, trac
 		Registrar: r.registrar, Inserter: r.queue, Metrics: r.metrics, Logger: log,
 	}, jobs.Config{
 		Workers: c.workers(), SweepInterval: c.sweepInterval(), SoftStopTimeout: shareOfShutdown(cfg.ShutdownTimeout), Purge: r.purge.job,
-		Reconcile: r.reconciliation.job, Traces: traces.Provider(),
+		Reconcile: r.reconciliation.job, Traces: traces.Provider(), PollOnly: cfg.Queue.PollOnly,
 	})
 	if err != nil {
 		closePool(r.pool, log)

@@ -158,6 +158,9 @@ func (p Programs) Serve(ctx context.Context, name, listen string, env []string) 
 	return nil, errors.Join(fmt.Errorf("%s does not listen: %s", name, s.log), ctx.Err())
 }
 
+// PID is the process's number.
+func (s *Process) PID() int { return s.cmd.Process.Pid }
+
 // Kill is kill -9, and waits for the death. One that is dead stays so.
 func (s *Process) Kill() {
 	_ = s.cmd.Process.Kill()

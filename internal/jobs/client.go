@@ -40,6 +40,7 @@ type Config struct {
 	Reconcile          Reconcile            // of this side's books with the next one's
 	Replays            Replays              // of many operations, on the CRM side
 	Traces             trace.TracerProvider // of runs; nil: nothing is traced
+	PollOnly           bool                 // look for jobs once a second, and never LISTEN: for a pooler in transaction mode
 }
 
 // Deps are the things a Client works with. Deliverer and Inserter are required.
@@ -121,6 +122,7 @@ func baseConfig(cfg Config, workers *river.Workers, periodic []*river.PeriodicJo
 		MaxAttempts:                 maxAttempts,
 		Middleware:                  middleware(cfg.Traces),
 		PeriodicJobs:                periodic,
+		PollOnly:                    cfg.PollOnly,
 		Queues: map[string]river.QueueConfig{
 			river.QueueDefault: {MaxWorkers: cfg.Workers},
 			queueMaintenance:   {MaxWorkers: 1},
