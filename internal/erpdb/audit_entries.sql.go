@@ -120,3 +120,80 @@ func (q *Queries) AuditEntryList(ctx context.Context, arg AuditEntryListParams) 
 	}
 	return items, nil
 }
+
+const auditEntryListNewer = `-- name: AuditEntryListNewer :many
+SELECT id, occurred_at, actor, action, subject, reason, via, address, request_id
+FROM audit_entries
+WHERE tenant_id = $1
+  AND ($2::text IS NULL OR actor = $2::text)
+  AND ($3::text IS NULL OR action = $3::text)
+  AND ($4::text IS NULL OR subject = $4::text)
+  AND ($5::timestamptz IS NULL OR occurred_at >= $5::timestamptz)
+  AND ($6::timestamptz IS NULL OR occurred_at < $6::timestamptz)
+  AND id > $7
+ORDER BY id
+LIMIT $8
+`
+
+type AuditEntryListNewerParams struct {
+	TenantID     string
+	Actor        *string
+	Action       *string
+	Subject      *string
+	OccurredFrom *time.Time
+	OccurredTo   *time.Time
+	AfterID      int64
+	MaxItems     int32
+}
+
+type AuditEntryListNewerRow struct {
+	ID         int64
+	OccurredAt time.Time
+	Actor      string
+	Action     string
+	Subject    string
+	Reason     string
+	Via        string
+	Address    string
+	RequestID  string
+}
+
+// Oldest first, from behind the id on: the way back through the same list.
+func (q *Queries) AuditEntryListNewer(ctx context.Context, arg AuditEntryListNewerParams) ([]AuditEntryListNewerRow, error) {
+	rows, err := q.db.Query(ctx, auditEntryListNewer,
+		arg.TenantID,
+		arg.Actor,
+		arg.Action,
+		arg.Subject,
+		arg.OccurredFrom,
+		arg.OccurredTo,
+		arg.AfterID,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []AuditEntryListNewerRow{}
+	for rows.Next() {
+		var i AuditEntryListNewerRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.OccurredAt,
+			&i.Actor,
+			&i.Action,
+			&i.Subject,
+			&i.Reason,
+			&i.Via,
+			&i.Address,
+			&i.RequestID,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -424,6 +424,98 @@ func (q *Queries) DivergenceSearch(ctx context.Context, arg DivergenceSearchPara
 	return items, nil
 }
 
+const divergenceSearchNewer = `-- name: DivergenceSearchNewer :many
+SELECT d.id, d.kind, d.owner, d.subject, d.source, d.order_id, d.key, d.ours, d.theirs, d.action, d.first_seen_at, d.last_seen_at,
+       d.resolved_at, d.accepted_at, d.decided_by, d.decision_reason, i.id AS invoice_id, i.number AS invoice_number
+FROM divergences AS d
+LEFT JOIN invoices AS i ON i.operation_key = d.key AND i.tenant_id = d.tenant_id
+WHERE d.tenant_id = $1
+  AND ($2::text IS NULL OR d.kind = $2::text)
+  AND ($3::text IS NULL
+       OR CASE WHEN d.resolved_at IS NOT NULL THEN 'resolved' WHEN d.accepted_at IS NOT NULL THEN 'accepted' ELSE 'open' END
+          = $3::text)
+  AND (d.first_seen_at, d.id) > ($4::timestamptz, $5::bigint)
+ORDER BY d.first_seen_at, d.id
+LIMIT $6
+`
+
+type DivergenceSearchNewerParams struct {
+	TenantID string
+	Kind     *string
+	State    *string
+	BeyondAt time.Time
+	BeyondID int64
+	MaxItems int32
+}
+
+type DivergenceSearchNewerRow struct {
+	ID             int64
+	Kind           string
+	Owner          string
+	Subject        string
+	Source         string
+	OrderID        string
+	Key            string
+	Ours           string
+	Theirs         string
+	Action         string
+	FirstSeenAt    time.Time
+	LastSeenAt     time.Time
+	ResolvedAt     *time.Time
+	AcceptedAt     *time.Time
+	DecidedBy      string
+	DecisionReason string
+	InvoiceID      *uuid.UUID
+	InvoiceNumber  *string
+}
+
+// Oldest first, from behind the position (beyond_at, beyond_id) on: the way back through the same list.
+func (q *Queries) DivergenceSearchNewer(ctx context.Context, arg DivergenceSearchNewerParams) ([]DivergenceSearchNewerRow, error) {
+	rows, err := q.db.Query(ctx, divergenceSearchNewer,
+		arg.TenantID,
+		arg.Kind,
+		arg.State,
+		arg.BeyondAt,
+		arg.BeyondID,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DivergenceSearchNewerRow{}
+	for rows.Next() {
+		var i DivergenceSearchNewerRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Kind,
+			&i.Owner,
+			&i.Subject,
+			&i.Source,
+			&i.OrderID,
+			&i.Key,
+			&i.Ours,
+			&i.Theirs,
+			&i.Action,
+			&i.FirstSeenAt,
+			&i.LastSeenAt,
+			&i.ResolvedAt,
+			&i.AcceptedAt,
+			&i.DecidedBy,
+			&i.DecisionReason,
+			&i.InvoiceID,
+			&i.InvoiceNumber,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const divergenceUpsert = `-- name: DivergenceUpsert :many
 INSERT INTO divergences (tenant_id, kind, owner, subject, source, order_id, key, ours, theirs, action)
 SELECT $1, n.kind, n.owner, n.subject, n.source, n.order_id, n.key, n.ours, n.theirs, n.action

@@ -103,3 +103,71 @@ func (q *Queries) KeyConflictList(ctx context.Context, arg KeyConflictListParams
 	}
 	return items, nil
 }
+
+const keyConflictListNewer = `-- name: KeyConflictListNewer :many
+SELECT k.id, k.occurred_at, k.operation, k.key, k.caller, k.differences, coalesce(t.label, '') AS caller_label,
+       i.id AS invoice_id, i.number AS invoice_number
+FROM key_conflicts AS k
+LEFT JOIN tokens AS t ON t.id = k.caller AND t.tenant_id = k.tenant_id
+LEFT JOIN invoices AS i ON i.operation_key = k.key AND i.tenant_id = k.tenant_id
+WHERE k.tenant_id = $1
+  AND ($2::text IS NULL OR k.key = $2::text)
+  AND k.id > $3
+ORDER BY k.id
+LIMIT $4
+`
+
+type KeyConflictListNewerParams struct {
+	TenantID string
+	Key      *string
+	AfterID  int64
+	MaxItems int32
+}
+
+type KeyConflictListNewerRow struct {
+	ID            int64
+	OccurredAt    time.Time
+	Operation     string
+	Key           string
+	Caller        string
+	Differences   []string
+	CallerLabel   string
+	InvoiceID     *uuid.UUID
+	InvoiceNumber *string
+}
+
+// Oldest first, from behind the id on: the way back through the same list, each with the invoice that has the key.
+func (q *Queries) KeyConflictListNewer(ctx context.Context, arg KeyConflictListNewerParams) ([]KeyConflictListNewerRow, error) {
+	rows, err := q.db.Query(ctx, keyConflictListNewer,
+		arg.TenantID,
+		arg.Key,
+		arg.AfterID,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []KeyConflictListNewerRow{}
+	for rows.Next() {
+		var i KeyConflictListNewerRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.OccurredAt,
+			&i.Operation,
+			&i.Key,
+			&i.Caller,
+			&i.Differences,
+			&i.CallerLabel,
+			&i.InvoiceID,
+			&i.InvoiceNumber,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

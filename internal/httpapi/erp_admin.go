@@ -23,8 +23,8 @@ type Desk interface {
 	Each(ctx context.Context, tenant string, f invoice.Search, do func(*erpapi.Invoice) error) error
 	Story(ctx context.Context, tenant string, id uuid.UUID) (invoice.Story, error)
 
-	ListConflicts(ctx context.Context, tenant, key string, p invoice.Page) (list []invoice.Conflict, next *string, err error)
-	ListAudit(ctx context.Context, tenant string, f invoice.AuditFilter, p invoice.Page) (list []invoice.AuditEntry, next *string, err error)
+	ListConflicts(ctx context.Context, tenant, key string, w invoice.Walk) (invoice.Walked[invoice.Conflict], error)
+	ListAudit(ctx context.Context, tenant string, f invoice.AuditFilter, w invoice.Walk) (invoice.Walked[invoice.AuditEntry], error)
 
 	WalkRegistrations(ctx context.Context, tenant string, f invoice.RegistrationFilter, w invoice.Walk) (invoice.FoundRegistrations, error)
 	CountRegistrations(ctx context.Context, tenant string) ([]invoice.RegistrationCount, error)
@@ -35,7 +35,7 @@ type Desk interface {
 	PauseTarget(ctx context.Context, tenant, id string, by audit.By) error
 	ResumeTarget(ctx context.Context, tenant, id string, by audit.By) (queued int, err error)
 
-	SearchDivergences(ctx context.Context, tenant string, f invoice.DivergenceFilter, p invoice.Page) (list []invoice.DivergenceView, next *string, err error)
+	SearchDivergences(ctx context.Context, tenant string, f invoice.DivergenceFilter, w invoice.Walk) (invoice.Walked[invoice.DivergenceView], error)
 	GetDivergence(ctx context.Context, tenant string, id int64) (invoice.DivergenceView, error)
 	AcceptDivergence(ctx context.Context, tenant string, id int64, by audit.By) error
 	CloseDivergence(ctx context.Context, tenant string, id int64, by audit.By) error
@@ -133,11 +133,11 @@ func (e erp) listDivergences(c echo.Context) error {
 		return err
 	}
 	filter := invoice.DivergenceFilter{Kind: values.Get("kind"), State: invoice.DivergenceState(values.Get("state"))}
-	list, next, err := e.desk.SearchDivergences(c.Request().Context(), identity(c).Tenant, filter, asked)
+	found, err := e.desk.SearchDivergences(c.Request().Context(), identity(c).Tenant, filter, onward(asked))
 	if err != nil {
 		return err
 	}
-	return writeJSON(c, http.StatusOK, listPage[toldDivergence]{allOf(list, divergenceJSON), next})
+	return writeJSON(c, http.StatusOK, newListPage(allOf(found.Items, divergenceJSON), found.Next))
 }
 
 func (e erp) acceptDivergence(c echo.Context) error {
@@ -166,6 +166,9 @@ func (e erp) decideDivergence(c echo.Context, decide func(ctx context.Context, t
 	}
 	return writeJSON(c, http.StatusOK, divergenceJSON(d))
 }
+
+// onward is the walk of who only goes on: the page that follows a cursor.
+func onward(p invoice.Page) invoice.Walk { return invoice.Walk{Limit: p.Limit, After: p.Cursor} }
 
 // serialParam is a number in the path: one address for one thing.
 func serialParam(c echo.Context) (int64, error) {
@@ -214,11 +217,11 @@ func (e erp) listConflicts(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	list, next, err := e.desk.ListConflicts(c.Request().Context(), identity(c).Tenant, values.Get("key"), asked)
+	found, err := e.desk.ListConflicts(c.Request().Context(), identity(c).Tenant, values.Get("key"), onward(asked))
 	if err != nil {
 		return err
 	}
-	return writeJSON(c, http.StatusOK, listPage[toldConflict]{allOf(list, conflictJSON), next})
+	return writeJSON(c, http.StatusOK, newListPage(allOf(found.Items, conflictJSON), found.Next))
 }
 
 func (e erp) listAudit(c echo.Context) error {
@@ -234,11 +237,11 @@ func (e erp) listAudit(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	list, next, err := e.desk.ListAudit(c.Request().Context(), identity(c).Tenant, filter, asked)
+	found, err := e.desk.ListAudit(c.Request().Context(), identity(c).Tenant, filter, onward(asked))
 	if err != nil {
 		return err
 	}
-	return writeJSON(c, http.StatusOK, listPage[toldAudit]{allOf(list, auditJSON), next})
+	return writeJSON(c, http.StatusOK, newListPage(allOf(found.Items, auditJSON), found.Next))
 }
 
 func (e erp) listTokens(c echo.Context) error {

@@ -1,6 +1,9 @@
 package httpapi
 
 import (
+	"net/url"
+	"strings"
+
 	"github.com/labstack/echo/v4"
 
 	"invoicebridge/internal/auth"
@@ -11,17 +14,17 @@ import (
 const runsShown = 10
 
 func (e erp) showDivergences(c echo.Context) error {
-	values, err := asked(c, "kind", "state", "limit", "cursor")
+	values, err := asked(c, "kind", "state", "limit", "after", "before")
 	if err != nil {
 		return err
 	}
-	wanted, err := pageOf(values)
+	wanted, err := walkOf(values)
 	if err != nil {
 		return err
 	}
 	ctx, tenant := c.Request().Context(), identity(c).Tenant
 	filter := invoice.DivergenceFilter{Kind: values.Get("kind"), State: invoice.DivergenceState(values.Get("state"))}
-	list, next, err := e.desk.SearchDivergences(ctx, tenant, filter, wanted)
+	found, err := e.desk.SearchDivergences(ctx, tenant, filter, wanted)
 	if err != nil {
 		return err
 	}
@@ -32,13 +35,19 @@ func (e erp) showDivergences(c echo.Context) error {
 	l := listing{divergencesPath, values}
 	page := web.ERPDivergences{
 		Layout: e.layout(c, "Divergences", divergencesPath), Filter: erpDivergenceFilter(l),
-		Pager: l.pager(shown(len(list), "divergence", false), cursorText(next), ""),
+		Pager: l.walker(shown(len(found.Items), "divergence", false), found.Next, found.Previous),
 	}
-	for _, d := range list {
+	for _, d := range found.Items {
 		page.Lines = append(page.Lines, erpDivergenceLine(c, d))
 	}
-	if len(list) == 0 {
-		page.Empty = &web.Empty{Title: "No divergence matches.", Text: "As far as the comparisons have come, the books here and at the targets agree in this."}
+	if len(found.Items) == 0 {
+		page.Empty = &web.Empty{
+			Title: "No divergence matches.", Text: "As far as the comparisons have come, the books here and at the targets agree in this.",
+			Links: []web.Link{{Href: "#comparisons", Text: "Comparisons", About: "When the books were last compared."}},
+		}
+		if l.isNarrowed() {
+			page.Empty.Links = append(page.Empty.Links, web.Link{Href: divergencesPath, Text: "All divergences"})
+		}
 	}
 	for _, r := range runs {
 		page.Runs = append(page.Runs, comparisonLine(r))
@@ -54,13 +63,6 @@ func (e erp) showDivergences(c echo.Context) error {
 		page.Run = &a
 	}
 	return e.show(c, page)
-}
-
-func cursorText(next *string) string {
-	if next == nil {
-		return ""
-	}
-	return *next
 }
 
 func erpDivergenceFilter(l listing) web.Filter {
@@ -160,42 +162,47 @@ func (e erp) pressDivergence(action invoice.ActionName) echo.HandlerFunc {
 }
 
 func (e erp) showConflicts(c echo.Context) error {
-	values, err := query(c, "key", "limit", "cursor")
+	values, err := query(c, "key", "limit", "after", "before")
 	if err != nil {
 		return err
 	}
-	wanted, err := pageOf(values)
+	wanted, err := walkOf(values)
 	if err != nil {
 		return err
 	}
-	list, next, err := e.desk.ListConflicts(c.Request().Context(), identity(c).Tenant, values.Get("key"), wanted)
+	found, err := e.desk.ListConflicts(c.Request().Context(), identity(c).Tenant, values.Get("key"), wanted)
 	if err != nil {
 		return err
 	}
 	l := listing{conflictsPath, values}
 	page := web.ERPConflicts{
 		Layout: e.layout(c, "Key conflicts", conflictsPath), Filter: l.filter("Find key conflicts"),
-		Pager: l.pager(shown(len(list), "conflict", false), cursorText(next), ""),
+		Pager: l.walker(shown(len(found.Items), "conflict", false), found.Next, found.Previous),
 	}
 	page.Filter.Fields = []web.Field{{Form: findForm, Name: "key", Label: "Operation key", Value: values.Get("key")}}
-	for _, k := range list {
+	for _, k := range found.Items {
 		line := web.ConflictLine{At: web.At(k.OccurredAt), Key: k.Key, Caller: k.CallerLabel, Token: k.Caller, Differences: k.Differences}
 		if k.InvoiceID != nil {
 			line.Invoice = web.Link{Href: invoiceHref(k.InvoiceID.String()), Text: k.InvoiceNumber}
 		}
 		page.Lines = append(page.Lines, line)
 	}
-	if len(list) == 0 {
+	if len(found.Items) == 0 {
 		page.Empty = &web.Empty{
 			Title: "No key came back with other content.", Text: "That is as it should be: a key is made once for each intention.",
 			Links: []web.Link{{Href: ProblemPath("idempotency-key-reused"), Text: "What a caller is told then"}},
+		}
+		if l.isNarrowed() {
+			page.Empty = &web.Empty{
+				Title: "No conflict of this key.", Text: "Keys are compared whole.", Links: []web.Link{{Href: conflictsPath, Text: "All key conflicts"}},
+			}
 		}
 	}
 	return e.show(c, page)
 }
 
 func (e erp) showAudit(c echo.Context) error {
-	values, err := query(c, "actor", "action", "subject", "from", "to", "limit", "cursor")
+	values, err := query(c, "actor", "action", "subject", "from", "to", "limit", "after", "before")
 	if err != nil {
 		return err
 	}
@@ -203,18 +210,18 @@ func (e erp) showAudit(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := pageOf(values)
+	wanted, err := walkOf(values)
 	if err != nil {
 		return err
 	}
-	list, next, err := e.desk.ListAudit(c.Request().Context(), identity(c).Tenant, filter, wanted)
+	found, err := e.desk.ListAudit(c.Request().Context(), identity(c).Tenant, filter, wanted)
 	if err != nil {
 		return err
 	}
 	l := listing{auditPath, values}
 	page := web.ERPAudit{
 		Layout: e.layout(c, "Audit", auditPath), Filter: l.filter("Find in the audit"),
-		Pager: l.pager(shown(len(list), "entry", false), cursorText(next), ""),
+		Pager: l.walker(shown(len(found.Items), "entry", false), found.Next, found.Previous),
 	}
 	for _, field := range []struct{ name, label, hint string }{
 		{"actor", "Who", "log-in name or token id"}, {"action", "What", "target.pause"}, {"subject", "On what", "id, key or number"},
@@ -222,19 +229,46 @@ func (e erp) showAudit(c echo.Context) error {
 		page.Filter.Fields = append(page.Filter.Fields, web.Field{Form: findForm, Name: field.name, Label: field.label, Value: values.Get(field.name), Hint: field.hint})
 	}
 	page.Filter.More = l.rangeFields()
-	for _, a := range list {
-		line := web.AuditLine{
-			At: web.At(a.OccurredAt), Actor: a.Actor, Action: a.Action, Subject: a.Subject, Reason: a.Reason, Way: a.Via, Request: a.RequestID,
-		}
-		if a.Address != "" {
-			line.Way += ", " + a.Address
-		}
-		page.Lines = append(page.Lines, line)
+	for _, a := range found.Items {
+		page.Lines = append(page.Lines, erpAuditLine(c, a))
 	}
-	if len(list) == 0 {
-		page.Empty = &web.Empty{Title: "No entry matches.", Text: "Every button of this console, and every command that changes something, leaves an entry here."}
+	if len(found.Items) == 0 {
+		page.Empty = &web.Empty{Title: "Nobody has changed anything by hand.", Text: "Every button of this console, and every command that changes something, leaves an entry here."}
+		if l.isNarrowed() {
+			page.Empty = &web.Empty{Title: "No entry matches.", Text: "Texts are compared whole.", Links: []web.Link{{Href: auditPath, Text: "The whole audit"}}}
+		}
 	}
 	return e.show(c, page)
+}
+
+func erpAuditLine(c echo.Context, a invoice.AuditEntry) web.AuditLine {
+	line := web.AuditLine{
+		At: web.At(a.OccurredAt), Actor: a.Actor, Action: a.Action, Subject: a.Subject, Href: erpSubjectHref(c, a), Reason: a.Reason, Way: a.Via,
+		Request: a.RequestID,
+	}
+	if a.Address != "" {
+		line.Way += ", " + a.Address
+	}
+	return line
+}
+
+// erpSubjectHref is the page of what somebody acted on; "" where it has none, or none for who looks.
+func erpSubjectHref(c echo.Context, a invoice.AuditEntry) string {
+	what, _, _ := strings.Cut(a.Action, ".")
+	switch {
+	case what == "registration":
+		return registrationHref(a.Subject)
+	case what == "target":
+		id, _, _ := strings.Cut(a.Subject, " ") // with all that was set behind it
+		return targetsPath + "#target-" + url.PathEscape(id)
+	case what == "divergence":
+		return divergencesPath + "#divergence-" + url.PathEscape(a.Subject)
+	case what == "reconciliation":
+		return divergencesPath + "#comparisons"
+	case what == "token" && identity(c).May(auth.MayAdminister):
+		return tokensPath + "#token-" + url.PathEscape(a.Subject)
+	}
+	return ""
 }
 
 func (e erp) showTokens(c echo.Context) error { return e.showTokensWith(c, nil) }

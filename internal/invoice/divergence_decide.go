@@ -83,43 +83,41 @@ type DivergenceFilter struct {
 	State DivergenceState
 }
 
-// SearchDivergences gives a page of a tenant's divergences, the newest first, and the cursor of the next page, or nil on the
-// last. It fails with problem malformed-request for a kind or state that there is not, a limit out of range or a cursor
-// that it never gave.
-func (s *Service) SearchDivergences(ctx context.Context, tenant string, f DivergenceFilter, p Page) (list []DivergenceView, next *string, err error) {
-	limit := p.Limit
-	if limit == 0 {
-		limit = DefaultPage
-	}
-	params := erpdb.DivergenceSearchParams{TenantID: tenant, Kind: optional(f.Kind), State: optional(string(f.State)), MaxItems: int32(limit) + 1}
+// SearchDivergences gives a page of a tenant's divergences, the newest first. It fails with problem malformed-request for a
+// kind or state that there is not, a limit out of range or a cursor that it never gave.
+func (s *Service) SearchDivergences(ctx context.Context, tenant string, f DivergenceFilter, w Walk) (page Walked[DivergenceView], err error) {
 	switch {
-	case limit < 1 || limit > MaxPage:
-		return nil, nil, problem.New(problem.MalformedRequest, "limit must be from 1 to %d.", MaxPage)
 	case f.Kind != "" && !slices.Contains(DivergenceKinds(), f.Kind):
-		return nil, nil, problem.New(problem.MalformedRequest, "kind must be one of %s.", strings.Join(DivergenceKinds(), ", "))
+		return page, problem.New(problem.MalformedRequest, "kind must be one of %s.", strings.Join(DivergenceKinds(), ", "))
 	case f.State != "" && !slices.Contains(DivergenceStates(), f.State):
-		return nil, nil, problem.New(problem.MalformedRequest, "state must be open, accepted or resolved.")
+		return page, problem.New(problem.MalformedRequest, "state must be open, accepted or resolved.")
 	}
-	if p.Cursor != "" {
-		at, id, err := parseSerialPosition(p.Cursor)
-		if err != nil {
-			return nil, nil, err
-		}
-		params.BeyondAt, params.BeyondID = &at, &id
-	}
-	rows, err := erpdb.New(s.pool).DivergenceSearch(ctx, params)
+	queries, kind, state := erpdb.New(s.pool), optional(f.Kind), optional(string(f.State))
+	page, err = walking[erpdb.DivergenceSearchRow, serialPlace, DivergenceView]{
+		older: func(behind *serialPlace, limit int32) ([]erpdb.DivergenceSearchRow, error) {
+			params := erpdb.DivergenceSearchParams{TenantID: tenant, Kind: kind, State: state, MaxItems: limit}
+			if behind != nil {
+				params.BeyondAt, params.BeyondID = &behind.at, &behind.id
+			}
+			return queries.DivergenceSearch(ctx, params)
+		},
+		newer: func(behind *serialPlace, limit int32) (rows []erpdb.DivergenceSearchRow, err error) {
+			newer, err := queries.DivergenceSearchNewer(ctx, erpdb.DivergenceSearchNewerParams{
+				TenantID: tenant, Kind: kind, State: state, BeyondAt: behind.at, BeyondID: behind.id, MaxItems: limit,
+			})
+			for _, r := range newer {
+				rows = append(rows, erpdb.DivergenceSearchRow(r))
+			}
+			return rows, err
+		},
+		parse:  parseSerialPlace,
+		cursor: func(r erpdb.DivergenceSearchRow) string { return serialPlace{r.FirstSeenAt, r.ID}.cursor() },
+		item:   divergenceView,
+	}.page(w)
 	if err != nil {
-		return nil, nil, s.readFailed(ctx, "list divergences", err)
+		return page, s.readFailed(ctx, "list divergences", err)
 	}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		next = new(serialPosition(rows[limit-1].FirstSeenAt, rows[limit-1].ID))
-	}
-	list = []DivergenceView{}
-	for _, r := range rows {
-		list = append(list, divergenceView(r))
-	}
-	return list, next, nil
+	return page, nil
 }
 
 // GetDivergence gives one divergence. It fails with problem not-found if the tenant has none of this id.
@@ -204,21 +202,26 @@ func (s *Service) decideDivergence(ctx context.Context, tenant string, id int64,
 	return err
 }
 
-// serialPosition is a cursor of a list by time and a number: what one batch of a run finds shares its time.
-func serialPosition(at time.Time, id int64) string {
-	p := position{createdAt: at}
-	binary.BigEndian.PutUint64(p.id[8:], uint64(id))
-	return p.cursor()
+// serialPlace is a place in a list by time and a number: what one batch of a run finds shares its time.
+type serialPlace struct {
+	at time.Time
+	id int64
 }
 
-func parseSerialPosition(cursor string) (time.Time, int64, error) {
+func (p serialPlace) cursor() string {
+	whole := position{createdAt: p.at}
+	binary.BigEndian.PutUint64(whole.id[8:], uint64(p.id))
+	return whole.cursor()
+}
+
+func parseSerialPlace(cursor string) (serialPlace, error) {
 	p, err := parseCursor(cursor)
 	if err != nil {
-		return time.Time{}, 0, err
+		return serialPlace{}, err
 	}
 	none, id := binary.BigEndian.Uint64(p.id[:8]), binary.BigEndian.Uint64(p.id[8:])
 	if none != 0 || id > math.MaxInt64 {
-		return time.Time{}, 0, badCursor()
+		return serialPlace{}, badCursor()
 	}
-	return p.createdAt, int64(id), nil
+	return serialPlace{p.createdAt, int64(id)}, nil
 }

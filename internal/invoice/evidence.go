@@ -2,7 +2,6 @@ package invoice
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,36 +23,43 @@ type Conflict struct {
 	InvoiceNumber string
 }
 
-// ListConflicts gives a page of a tenant's key conflicts, the newest first, and the cursor of the next page, or nil on the
-// last; with key only those about that one. It fails with problem malformed-request for a limit out of range or a cursor
-// that it never gave.
-func (s *Service) ListConflicts(ctx context.Context, tenant, key string, p Page) (list []Conflict, next *string, err error) {
-	limit, before, err := serialPage(p)
-	if err != nil {
-		return nil, nil, err
-	}
+// ListConflicts gives a page of a tenant's key conflicts, the newest first; with key only those about that one. It fails with
+// problem malformed-request for a limit out of range or a cursor that it never gave.
+func (s *Service) ListConflicts(ctx context.Context, tenant, key string, w Walk) (page Walked[Conflict], err error) {
 	if !isStorable(key) {
-		return nil, nil, problem.New(problem.MalformedRequest, "A filter is not UTF-8 text.")
+		return page, problem.New(problem.MalformedRequest, "A filter is not UTF-8 text.")
 	}
-	rows, err := erpdb.New(s.pool).KeyConflictList(ctx, erpdb.KeyConflictListParams{
-		TenantID: tenant, Key: optional(key), BeforeID: before, MaxItems: int32(limit) + 1,
-	})
+	queries := erpdb.New(s.pool)
+	page, err = walking[erpdb.KeyConflictListRow, int64, Conflict]{
+		older: func(behind *int64, limit int32) ([]erpdb.KeyConflictListRow, error) {
+			return queries.KeyConflictList(ctx, erpdb.KeyConflictListParams{TenantID: tenant, Key: optional(key), BeforeID: behind, MaxItems: limit})
+		},
+		newer: func(behind *int64, limit int32) (rows []erpdb.KeyConflictListRow, err error) {
+			newer, err := queries.KeyConflictListNewer(ctx, erpdb.KeyConflictListNewerParams{
+				TenantID: tenant, Key: optional(key), AfterID: *behind, MaxItems: limit,
+			})
+			for _, r := range newer {
+				rows = append(rows, erpdb.KeyConflictListRow(r))
+			}
+			return rows, err
+		},
+		parse: parseSerial, cursor: func(r erpdb.KeyConflictListRow) string { return serial(r.ID) }, item: conflict,
+	}.page(w)
 	if err != nil {
-		return nil, nil, s.readFailed(ctx, "list key conflicts", err)
+		return page, s.readFailed(ctx, "list key conflicts", err)
 	}
-	rows, next = cutPage(rows, limit, func(r erpdb.KeyConflictListRow) int64 { return r.ID })
-	list = []Conflict{}
-	for _, r := range rows {
-		c := Conflict{
-			ID: r.ID, OccurredAt: r.OccurredAt.UTC(), Key: r.Key, Caller: r.Caller, CallerLabel: r.CallerLabel,
-			Differences: r.Differences, InvoiceID: r.InvoiceID,
-		}
-		if r.InvoiceNumber != nil {
-			c.InvoiceNumber = *r.InvoiceNumber
-		}
-		list = append(list, c)
+	return page, nil
+}
+
+func conflict(r erpdb.KeyConflictListRow) Conflict {
+	c := Conflict{
+		ID: r.ID, OccurredAt: r.OccurredAt.UTC(), Key: r.Key, Caller: r.Caller, CallerLabel: r.CallerLabel,
+		Differences: r.Differences, InvoiceID: r.InvoiceID,
 	}
-	return list, next, nil
+	if r.InvoiceNumber != nil {
+		c.InvoiceNumber = *r.InvoiceNumber
+	}
+	return c
 }
 
 func conflictsOf(ctx context.Context, queries *erpdb.Queries, tenant, key string) (list []Conflict, err error) {
@@ -83,59 +89,39 @@ type AuditFilter struct {
 	To   time.Time // exclusive
 }
 
-// ListAudit gives a page of what people did in a tenant, the newest first, and the cursor of the next page, or nil on the
-// last. It fails as ListConflicts does.
-func (s *Service) ListAudit(ctx context.Context, tenant string, f AuditFilter, p Page) (list []AuditEntry, next *string, err error) {
-	limit, before, err := serialPage(p)
-	if err != nil {
-		return nil, nil, err
-	}
+// ListAudit gives a page of what people did in a tenant, the newest first. It fails as ListConflicts does.
+func (s *Service) ListAudit(ctx context.Context, tenant string, f AuditFilter, w Walk) (page Walked[AuditEntry], err error) {
 	if !isStorable(f.Actor) || !isStorable(f.Action) || !isStorable(f.Subject) {
-		return nil, nil, problem.New(problem.MalformedRequest, "A filter is not UTF-8 text.")
+		return page, problem.New(problem.MalformedRequest, "A filter is not UTF-8 text.")
 	}
-	rows, err := erpdb.New(s.pool).AuditEntryList(ctx, erpdb.AuditEntryListParams{
+	queries := erpdb.New(s.pool)
+	wanted := erpdb.AuditEntryListParams{
 		TenantID: tenant, Actor: optional(f.Actor), Action: optional(f.Action), Subject: optional(f.Subject),
-		OccurredFrom: optionalTime(f.From), OccurredTo: optionalTime(f.To), BeforeID: before, MaxItems: int32(limit) + 1,
-	})
+		OccurredFrom: optionalTime(f.From), OccurredTo: optionalTime(f.To),
+	}
+	page, err = walking[erpdb.AuditEntryListRow, int64, AuditEntry]{
+		older: func(behind *int64, limit int32) ([]erpdb.AuditEntryListRow, error) {
+			wanted.BeforeID, wanted.MaxItems = behind, limit
+			return queries.AuditEntryList(ctx, wanted)
+		},
+		newer: func(behind *int64, limit int32) (rows []erpdb.AuditEntryListRow, err error) {
+			newer, err := queries.AuditEntryListNewer(ctx, erpdb.AuditEntryListNewerParams{
+				TenantID: tenant, Actor: wanted.Actor, Action: wanted.Action, Subject: wanted.Subject,
+				OccurredFrom: wanted.OccurredFrom, OccurredTo: wanted.OccurredTo, AfterID: *behind, MaxItems: limit,
+			})
+			for _, r := range newer {
+				rows = append(rows, erpdb.AuditEntryListRow(r))
+			}
+			return rows, err
+		},
+		parse: parseSerial, cursor: func(r erpdb.AuditEntryListRow) string { return serial(r.ID) }, item: auditEntry,
+	}.page(w)
 	if err != nil {
-		return nil, nil, s.readFailed(ctx, "list the audit", err)
+		return page, s.readFailed(ctx, "list the audit", err)
 	}
-	rows, next = cutPage(rows, limit, func(r erpdb.AuditEntryListRow) int64 { return r.ID })
-	list = []AuditEntry{}
-	for _, r := range rows {
-		list = append(list, auditEntry(r))
-	}
-	return list, next, nil
+	return page, nil
 }
 
 func auditEntry(r erpdb.AuditEntryListRow) AuditEntry {
 	return AuditEntry{r.ID, r.OccurredAt.UTC(), r.Actor, r.Action, r.Subject, r.Reason, r.Via, r.Address, r.RequestID}
-}
-
-// serialPage reads a Page of a list whose ids rise with time: the id alone is the cursor.
-func serialPage(p Page) (limit int, before *int64, err error) {
-	limit = p.Limit
-	if limit == 0 {
-		limit = DefaultPage
-	}
-	if limit < 1 || limit > MaxPage {
-		return 0, nil, problem.New(problem.MalformedRequest, "limit must be from 1 to %d.", MaxPage)
-	}
-	if p.Cursor == "" {
-		return limit, nil, nil
-	}
-	id, err := strconv.ParseInt(p.Cursor, 10, 64)
-	if err != nil || id < 1 || strconv.FormatInt(id, 10) != p.Cursor {
-		return 0, nil, badCursor()
-	}
-	return limit, &id, nil
-}
-
-// cutPage takes the one row off that only says that there are more.
-func cutPage[R any](rows []R, limit int, id func(R) int64) ([]R, *string) {
-	if len(rows) <= limit {
-		return rows, nil
-	}
-	rows = rows[:limit]
-	return rows, new(strconv.FormatInt(id(rows[limit-1]), 10))
 }

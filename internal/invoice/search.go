@@ -143,17 +143,9 @@ func (w Walk) limit() int {
 
 // position is the place that a walk begins behind; nil at the start.
 func (w Walk) position() (at *position, newer bool, err error) {
-	if w.Limit < 0 || w.Limit > MaxPage {
-		return nil, false, problem.New(problem.MalformedRequest, "limit must be from 1 to %d.", MaxPage)
-	}
-	cursor := w.After
-	switch {
-	case w.After != "" && w.Before != "":
-		return nil, false, problem.New(problem.MalformedRequest, "after and before can't be given both.")
-	case w.Before != "":
-		cursor, newer = w.Before, true
-	case w.After == "":
-		return nil, false, nil
+	cursor, newer, err := w.cursor()
+	if err != nil || cursor == "" {
+		return nil, false, err
 	}
 	p, err := parseCursor(cursor)
 	return &p, newer, err

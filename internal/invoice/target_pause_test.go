@@ -165,11 +165,11 @@ func TestTwoPausesAtOnceAreOne(t *testing.T) {
 // found gives the divergences as a person sees them.
 func (b *bench) found(f invoice.DivergenceFilter) []invoice.DivergenceView {
 	b.t.Helper()
-	list, _, err := b.service.SearchDivergences(b.t.Context(), regTenant, f, invoice.Page{})
+	page, err := b.service.SearchDivergences(b.t.Context(), regTenant, f, invoice.Walk{})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return list
+	return page.Items
 }
 
 func (b *bench) differs() {

@@ -80,6 +80,21 @@ WHERE d.tenant_id = @tenant_id
 ORDER BY d.first_seen_at DESC, d.id DESC
 LIMIT @max_items;
 
+-- name: DivergenceSearchNewer :many
+-- Oldest first, from behind the position (beyond_at, beyond_id) on: the way back through the same list.
+SELECT d.id, d.kind, d.owner, d.subject, d.source, d.order_id, d.key, d.ours, d.theirs, d.action, d.first_seen_at, d.last_seen_at,
+       d.resolved_at, d.accepted_at, d.decided_by, d.decision_reason, i.id AS invoice_id, i.number AS invoice_number
+FROM divergences AS d
+LEFT JOIN invoices AS i ON i.operation_key = d.key AND i.tenant_id = d.tenant_id
+WHERE d.tenant_id = @tenant_id
+  AND (sqlc.narg(kind)::text IS NULL OR d.kind = sqlc.narg(kind)::text)
+  AND (sqlc.narg(state)::text IS NULL
+       OR CASE WHEN d.resolved_at IS NOT NULL THEN 'resolved' WHEN d.accepted_at IS NOT NULL THEN 'accepted' ELSE 'open' END
+          = sqlc.narg(state)::text)
+  AND (d.first_seen_at, d.id) > (@beyond_at::timestamptz, @beyond_id::bigint)
+ORDER BY d.first_seen_at, d.id
+LIMIT @max_items;
+
 -- name: DivergenceLock :one
 -- For what a person does: until the end of the transaction no run sees or resolves it.
 SELECT accepted_at, resolved_at
