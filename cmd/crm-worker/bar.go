@@ -11,17 +11,18 @@ import (
 
 // bar shows progress where somebody is looking: on a terminal.
 type bar struct {
-	out  io.Writer
-	name string
-	bar  *progressbar.ProgressBar
+	out        io.Writer
+	name, what string
+	bar        *progressbar.ProgressBar
 }
 
-func newBar(out io.Writer, name string) *bar {
+// newBar makes a bar with a name, for some number of what.
+func newBar(out io.Writer, name, what string) *bar {
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return &bar{}
 	}
-	return &bar{out: out, name: name}
+	return &bar{out: out, name: name, what: what}
 }
 
 // show is called with a growing done; total never changes.
@@ -31,10 +32,10 @@ func (b *bar) show(done, total int) {
 	}
 	if b.bar == nil {
 		b.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(b.out), progressbar.OptionSetDescription(b.name),
-			progressbar.OptionShowCount(), progressbar.OptionSetItsString("orders"), progressbar.OptionShowIts(),
+			progressbar.OptionShowCount(), progressbar.OptionSetItsString(b.what), progressbar.OptionShowIts(),
 			progressbar.OptionThrottle(50*time.Millisecond), progressbar.OptionClearOnFinish())
 	}
-	_ = b.bar.Set(done) // what can't be drawn is not worth a failed import
+	_ = b.bar.Set(done) // what can't be drawn is not worth a failed command
 }
 
 // end leaves the line empty for what comes next.

@@ -15,6 +15,7 @@ import (
 
 	"invoicebridge/internal/app"
 	"invoicebridge/internal/crm"
+	"invoicebridge/internal/jobs"
 	"invoicebridge/internal/orderfile"
 	"invoicebridge/internal/ordergen"
 )
@@ -62,12 +63,14 @@ func (c *GenerateCmd) Run(ctx context.Context, log *slog.Logger, env *app.AdminE
 	if c.Out != "" {
 		return c.write(env.Stdout)
 	}
-	service, pool, err := openService(ctx, c.DatabaseURL, log)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	return c.submit(ctx, service, env.Stdout, os.Stderr)
+	return traced(ctx, env, log, func(ctx context.Context, option jobs.InserterOption) error {
+		service, pool, err := openService(ctx, c.DatabaseURL, log, option)
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		return c.submit(ctx, service, env.Stdout, os.Stderr)
+	})
 }
 
 func (c *GenerateCmd) generator() (*ordergen.Generator, error) {
@@ -114,7 +117,7 @@ func (c *GenerateCmd) submit(ctx context.Context, s orderfile.Submitter, stdout,
 	if err != nil {
 		return err
 	}
-	b := newBar(stderr, "orders")
+	b := newBar(stderr, "orders", "orders")
 	outcomes := map[crm.Outcome]int{}
 	began := time.Now()
 	done := 0

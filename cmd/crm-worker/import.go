@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,14 +16,10 @@ import (
 	"invoicebridge/internal/crm"
 	"invoicebridge/internal/jobs"
 	"invoicebridge/internal/orderfile"
-	"invoicebridge/internal/telemetry"
 )
 
 // mostRefusals is how many refused rows of a file are told as text; the report has all.
 const mostRefusals = 50
-
-// flushTime is the longest that the end of an import waits for a collector of traces.
-const flushTime = 5 * time.Second
 
 // ImportCmd is the command "import".
 type ImportCmd struct {
@@ -72,24 +67,18 @@ func (c *ImportCmd) Validate() error {
 
 // Run imports the files one after the other. It fails if anything of any file was not taken; what is stored, is told.
 func (c *ImportCmd) Run(ctx context.Context, log *slog.Logger, env *app.AdminEnv) error {
-	target := importTarget{log: log}
-	if !c.DryRun {
-		traces, err := telemetry.Start(ctx, "crm-worker", telemetry.Config{}, log)
-		if err != nil {
-			return fmt.Errorf("configuration: %w", err)
-		}
-		defer traces.Close(flushTime)
-		traced, end := traces.Begin(ctx, "import")
-		defer end()
-		ctx = traced
-		service, pool, err := openService(ctx, c.DatabaseURL, log, jobs.WithTraces(traces.Provider()))
+	if c.DryRun {
+		return c.run(ctx, importTarget{log: log}, os.Stdin, env.Stdout, os.Stderr)
+	}
+	return traced(ctx, env, log, func(ctx context.Context, option jobs.InserterOption) error {
+		service, pool, err := openService(ctx, c.DatabaseURL, log, option)
 		if err != nil {
 			return err
 		}
 		defer pool.Close()
-		target.orders, target.book = service, crm.NewConsole(pool, crm.ConsoleOptions{Logger: log})
-	}
-	return c.run(ctx, target, os.Stdin, env.Stdout, os.Stderr)
+		target := importTarget{orders: service, book: crm.NewConsole(pool, crm.ConsoleOptions{Logger: log}), log: log}
+		return c.run(ctx, target, os.Stdin, env.Stdout, os.Stderr)
+	})
 }
 
 // openService gives a service that stores orders and jobs, for programs that end soon, and its database.
@@ -152,7 +141,7 @@ func (c *ImportCmd) importFile(ctx context.Context, target importTarget, name st
 		defer file.Close()
 		in = file
 	}
-	bar := newBar(stderr, name)
+	bar := newBar(stderr, name, "orders")
 	defer bar.end()
 	o.Progress = bar.show
 	record, hashed := target.begin(ctx, c, o), newHashedFile(in)

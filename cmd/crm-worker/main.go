@@ -36,7 +36,9 @@ type commands struct {
 	Operations  operationsCommands      `cmd:"" help:"Look at operations; replay, cancel and revise them."`
 	Sources     sourcesCommands         `cmd:"" help:"Look at the sources of orders, and hold their deliveries back."`
 	Reconcile   app.CRMReconcileCommand `cmd:"" help:"Compare our books with the ERP's now; the service does it by itself."`
-	Divergences divergencesCommands     `cmd:"" help:"Look at what reconciliation found."`
+	Replays     replaysCommands         `cmd:"" help:"Replay many operations at once, and see what became of each."`
+	Resolutions resolutionsCommands     `cmd:"" help:"Propose what became of an unknown operation, and look at proposals."`
+	Divergences divergencesCommands     `cmd:"" help:"Look at what reconciliation found; accept and close it."`
 	Import      ImportCmd               `cmd:"" help:"Take orders from files."`
 	Generate    GenerateCmd             `cmd:"" help:"Make up orders, for trying and for load."`
 	Migrate     app.MigrateCommands     `cmd:"" help:"Bring the database's schema up to date, or show it."`
@@ -75,7 +77,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	selected.BindTo(ctx, (*context.Context)(nil))
 	return selected.Run(log, &app.AdminEnv{
-		Stdout: stdout,
+		Stdout: stdout, Command: app.CommandWords(selected.Command()),
 		Schema: app.CRMSchema(),
 		Store:  func(pool *pgxpool.Pool) auth.AdminStore { return crmstore.New(pool) },
 	})

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"invoicebridge/internal/app"
 	"invoicebridge/internal/audit"
 	"invoicebridge/internal/crm"
@@ -26,17 +28,24 @@ type acting struct {
 func (c *acting) by() audit.By { return audit.By{Actor: c.Actor, Reason: c.Reason} }
 
 // write gives do a Service that puts jobs into the queue; a running service works them.
-func (c *acting) write(ctx context.Context, env *app.AdminEnv, log *slog.Logger, do func(*crm.Service) error) error {
-	pool, err := c.Open(ctx, env.Schema)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	inserter, err := jobs.NewInserter(pool, log)
-	if err != nil {
-		return err
-	}
-	return do(crm.NewService(pool, inserter, crm.Options{Logger: log}))
+func (c *acting) write(ctx context.Context, env *app.AdminEnv, log *slog.Logger, do func(context.Context, *crm.Service) error) error {
+	return c.queue(ctx, env, log, func(ctx context.Context, s *crm.Service, _ *pgxpool.Pool) error { return do(ctx, s) })
+}
+
+// queue gives do a Service that puts jobs into the queue, and its database.
+func (f tenantOn) queue(ctx context.Context, env *app.AdminEnv, log *slog.Logger, do func(context.Context, *crm.Service, *pgxpool.Pool) error) error {
+	return traced(ctx, env, log, func(ctx context.Context, option jobs.InserterOption) error {
+		pool, err := f.Open(ctx, env.Schema)
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		inserter, err := jobs.NewInserter(pool, log, option)
+		if err != nil {
+			return err
+		}
+		return do(ctx, crm.NewService(pool, inserter, crm.Options{Logger: log, Actions: inserter}), pool)
+	})
 }
 
 // byHand is acting on one operation.
@@ -49,7 +58,7 @@ type operationReplay struct{ byHand }
 
 // Run replays the operation and shows it.
 func (c *operationReplay) Run(ctx context.Context, env *app.AdminEnv, log *slog.Logger) error {
-	return c.write(ctx, env, log, func(s *crm.Service) error {
+	return c.write(ctx, env, log, func(ctx context.Context, s *crm.Service) error {
 		operation, err := s.Replay(ctx, c.Tenant, c.Key, c.by())
 		return show(env, operation, err)
 	})
@@ -68,7 +77,7 @@ otherwise makes a new operation under a new key.`
 
 // Run cancels the operation and shows it.
 func (c *operationCancel) Run(ctx context.Context, env *app.AdminEnv, log *slog.Logger) error {
-	return c.write(ctx, env, log, func(s *crm.Service) error {
+	return c.write(ctx, env, log, func(ctx context.Context, s *crm.Service) error {
 		operation, err := s.Cancel(ctx, c.Tenant, c.Key, c.by())
 		return show(env, operation, err)
 	})
@@ -89,42 +98,10 @@ func (c *operationRevise) Run(ctx context.Context, env *app.AdminEnv, log *slog.
 	if err != nil {
 		return explained(fmt.Errorf("%s: %w", c.File, err))
 	}
-	return c.write(ctx, env, log, func(s *crm.Service) error {
+	return c.write(ctx, env, log, func(ctx context.Context, s *crm.Service) error {
 		operation, err := s.Revise(ctx, c.Tenant, c.Key, request, c.by())
 		return show(env, operation, explained(err))
 	})
-}
-
-type divergencesCommands struct {
-	List divergencesList `cmd:"" help:"List the newest differences between our books and the ERP's."`
-}
-
-type divergencesList struct {
-	tenantOn
-	Kind  string `help:"Only those of this kind, such as missing_in_erp."`
-	All   bool   `help:"Also those that are resolved."`
-	Limit int    `default:"50" help:"How many, from 1 to 200."`
-}
-
-// Run lists the divergences.
-func (c *divergencesList) Run(ctx context.Context, env *app.AdminEnv) error {
-	return c.read(ctx, env, func(s *crm.Service) error {
-		filter := crm.DivergenceFilter{Kind: crm.DivergenceKind(c.Kind), Limit: c.Limit}
-		if !c.All {
-			filter.Resolved = new(false)
-		}
-		page, _, err := s.ListDivergences(ctx, c.Tenant, filter)
-		if err != nil {
-			return err
-		}
-		return app.Table(env.Stdout, "KIND\tSUBJECT\tOWNER\tFIRST SEEN\tLAST SEEN\tOURS\tTHEIRS\tACTION", page, divergenceLine)
-	})
-}
-
-func divergenceLine(d crm.Divergence) string {
-	const layout = "2006-01-02T15:04:05Z"
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", d.Kind, d.Subject, d.Owner, d.FirstSeenAt.UTC().Format(layout),
-		d.LastSeenAt.UTC().Format(layout), app.OneCell(d.Ours), app.OneCell(d.Theirs), app.OneCell(d.Action))
 }
 
 // explained tells a problem with what is wrong in each place.

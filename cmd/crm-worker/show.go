@@ -93,9 +93,11 @@ func (c *operationsList) Run(ctx context.Context, env *app.AdminEnv) error {
 		if err != nil {
 			return err
 		}
-		return app.Table(env.Stdout, "KEY\tSOURCE\tORDER\tROLE\tSTATUS\tATTEMPTS\tINVOICE\tREASON", page, operationLine)
+		return app.Table(env.Stdout, operationHead, page, operationLine)
 	})
 }
+
+const operationHead = "KEY\tSOURCE\tORDER\tROLE\tSTATUS\tATTEMPTS\tINVOICE\tREASON"
 
 func operationLine(op crm.Operation) string {
 	number, reason := "-", "-"

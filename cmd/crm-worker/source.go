@@ -53,7 +53,7 @@ need not have orders yet. The pause lasts until somebody ends it with "sources r
 
 // Run pauses the source.
 func (c *sourcePause) Run(ctx context.Context, env *app.AdminEnv, log *slog.Logger) error {
-	return c.write(ctx, env, log, func(s *crm.Service) error {
+	return c.write(ctx, env, log, func(ctx context.Context, s *crm.Service) error {
 		pause, err := s.PauseSource(ctx, c.Tenant, c.Source, c.by())
 		if err != nil {
 			return err
@@ -72,7 +72,7 @@ func (sourceResume) Help() string {
 
 // Run resumes the source.
 func (c *sourceResume) Run(ctx context.Context, env *app.AdminEnv, log *slog.Logger) error {
-	return c.write(ctx, env, log, func(s *crm.Service) error {
+	return c.write(ctx, env, log, func(ctx context.Context, s *crm.Service) error {
 		queued, err := s.ResumeSource(ctx, c.Tenant, c.Source, c.by())
 		if err != nil {
 			return err

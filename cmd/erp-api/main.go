@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	selected.BindTo(ctx, (*context.Context)(nil))
 	return selected.Run(log, &app.AdminEnv{
-		Stdout: stdout,
+		Stdout: stdout, Command: app.CommandWords(selected.Command()),
 		Schema: app.ERPSchema(),
 		Store:  func(pool *pgxpool.Pool) auth.AdminStore { return erpstore.New(pool) },
 	})

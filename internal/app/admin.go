@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -22,6 +23,8 @@ import (
 // AdminEnv is what the commands work with.
 type AdminEnv struct {
 	Stdout io.Writer
+	// Command is what was called, without its arguments, such as "operations replay".
+	Command string
 	// Stdin is where a password is read from; nil: the program's.
 	Stdin  io.Reader
 	Schema postgres.Schema
@@ -41,6 +44,12 @@ type ActorFlags struct {
 }
 
 func (f ActorFlags) by() audit.By { return audit.By{Actor: f.Actor, Reason: f.Reason} }
+
+// CommandWords gives the words of a command that kong has selected, without the names of its arguments.
+func CommandWords(selected string) string {
+	words := slices.DeleteFunc(strings.Fields(selected), func(word string) bool { return strings.HasPrefix(word, "<") })
+	return strings.Join(words, " ")
+}
 
 // Open gives a pool of few connections on the database, whose schema must be the one this program knows. The caller
 // closes it.

@@ -63,6 +63,23 @@ func (a *Admin) ListAccounts(ctx context.Context, tenant string) (accounts []Acc
 	return accounts, err
 }
 
+// GetAccount gives an account of a tenant; ErrAccountUnknown if it has none of that name, ErrAccountDisabled if it is disabled.
+func (a *Admin) GetAccount(ctx context.Context, tenant, name string) (account Account, err error) {
+	err = a.store.InTx(ctx, func(tx AdminTx) error {
+		account, err = tx.GetAccount(ctx, name)
+		switch {
+		case err == nil && account.Tenant != tenant:
+			return fmt.Errorf("account %q of tenant %q: %w", name, tenant, ErrAccountUnknown)
+		case err == nil && account.DisabledAt != nil:
+			return fmt.Errorf("account %q: %w", name, ErrAccountDisabled)
+		case err != nil:
+			return fmt.Errorf("account %q: %w", name, err)
+		}
+		return nil
+	})
+	return account, err
+}
+
 // SetPassword gives an account another password and ends all its sessions, in one transaction.
 func (a *Admin) SetPassword(ctx context.Context, name, hash string, by audit.By) (ended int64, err error) {
 	err = a.changeAccount(ctx, name, "account.password", by, func(tx AdminTx, account Account) (bool, error) {
