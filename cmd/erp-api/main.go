@@ -32,17 +32,18 @@ func main() {
 
 type commands struct {
 	app.LogConfig
-	Serve       serve                   `cmd:"" help:"Serve the ERP's HTTP interface."`
-	Migrate     app.MigrateCommands     `cmd:"" help:"Bring the database's schema up to date, or show it."`
-	Tenant      app.TenantCommands      `cmd:"" help:"Make and list tenants."`
-	Token       app.TokenCommands       `cmd:"" help:"Make, list and revoke bearer tokens."`
-	Account     app.AccountCommands     `cmd:"" help:"Make, list and disable people's accounts, and change passwords."`
-	Series      seriesCommands          `cmd:"" help:"Say how a tenant's invoices are numbered."`
-	Target      targetCommands          `cmd:"" help:"Say where a tenant's invoices are registered."`
-	Reconcile   app.ERPReconcileCommand `cmd:"" help:"Ask the targets now what they know; the service does it by itself. Nothing is sent."`
-	Divergences divergencesCommands     `cmd:"" help:"Look at what reconciliation found."`
-	Purge       app.ERPPurgeCommand     `cmd:"" help:"Remove now what has been kept long enough; the service does it by itself."`
-	Version     version                 `cmd:"" help:"Show the version of this program."`
+	Serve         serve                   `cmd:"" help:"Serve the ERP's HTTP interface."`
+	Migrate       app.MigrateCommands     `cmd:"" help:"Bring the database's schema up to date, or show it."`
+	Tenant        app.TenantCommands      `cmd:"" help:"Make and list tenants."`
+	Token         app.TokenCommands       `cmd:"" help:"Make, list and revoke bearer tokens."`
+	Account       app.AccountCommands     `cmd:"" help:"Make, list and disable people's accounts, and change passwords."`
+	Series        seriesCommands          `cmd:"" help:"Say how a tenant's invoices are numbered."`
+	Target        targetCommands          `cmd:"" help:"Say where a tenant's invoices are registered; hold a target's registrations back."`
+	Registrations registrationsCommands   `cmd:"" help:"Look at registrations; replay, resolve and acknowledge them."`
+	Reconcile     app.ERPReconcileCommand `cmd:"" help:"Ask the targets now what they know; the service does it by itself. Nothing is sent."`
+	Divergences   divergencesCommands     `cmd:"" help:"Look at what reconciliation found; accept and close it."`
+	Purge         app.ERPPurgeCommand     `cmd:"" help:"Remove now what has been kept long enough; the service does it by itself."`
+	Version       version                 `cmd:"" help:"Show the version of this program."`
 }
 
 // run is the whole program. Flags win over the environment. Logs go to stderr, what was asked for to stdout.

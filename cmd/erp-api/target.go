@@ -15,6 +15,8 @@ type targetCommands struct {
 	Set     targetSet     `cmd:"" help:"Make or change a target: an external service that a tenant's invoices are registered with."`
 	List    targetList    `cmd:"" help:"List a tenant's targets."`
 	Disable targetDisable `cmd:"" help:"Register no more new invoices at a target. What is open there is worked on to its end."`
+	Pause   targetPause   `cmd:"" help:"Hold a target's registrations back; invoices go on being issued."`
+	Resume  targetResume  `cmd:"" help:"Let a paused target's registrations go on."`
 }
 
 // timeoutFlag is the service's own setting: what a target may be set to depends on it.
