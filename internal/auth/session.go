@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -211,7 +212,7 @@ func sessionHash(value string) []byte {
 // parseSessionValue refuses what can't be one before the database is asked.
 func parseSessionValue(value string) (hash []byte, ok bool) {
 	random, err := base64.RawURLEncoding.Strict().DecodeString(value)
-	if err != nil || len(random) != sessionBytes {
+	if err != nil || len(random) != sessionBytes || strings.ContainsAny(value, "\r\n") { // the decoder overlooks line ends
 		return nil, false
 	}
 	return sessionHash(value), true

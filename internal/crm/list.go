@@ -66,7 +66,7 @@ func parseMark(cursor string) (m mark, err error) {
 		return m, err
 	}
 	at, id, _ := strings.Cut(string(text), " ")
-	if m.at, err = time.Parse(time.RFC3339Nano, at); err != nil {
+	if m.at, err = listTime(at); err != nil {
 		return m, err
 	}
 	m.id, err = uuid.Parse(id)

@@ -120,14 +120,24 @@ func (p paging[R, ID]) parseCursor(cursor string) (from *place[ID], back bool, e
 	text, back := strings.CutPrefix(string(raw), backMark)
 	atText, idText, _ := strings.Cut(text, " ")
 	from = new(place[ID])
-	if from.at, err = time.Parse(time.RFC3339Nano, atText); err != nil {
+	if from.at, err = listTime(atText); err != nil {
 		return nil, false, err
-	}
-	if y := from.at.UTC().Year(); y < 1 || y > 9999 {
-		return nil, false, fmt.Errorf("the year %d is in no list", y)
 	}
 	from.id, err = p.parse(idText)
 	return from, back, err
+}
+
+// listTime reads a time that a row of a list can have. What a time zone carries beyond the year 9999 could not be written as
+// a cursor again.
+func listTime(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if y := at.UTC().Year(); y < 1 || y > 9999 {
+		return time.Time{}, fmt.Errorf("the year %d is in no list", y)
+	}
+	return at, nil
 }
 
 func parseUUID(text string) (uuid.UUID, error) { return uuid.Parse(text) }

@@ -59,11 +59,14 @@ func parse(text string, form *regexp.Regexp) Decimal {
 	if err != nil {
 		return d
 	}
-	d.value, d.valid = v, true
+	plain := text
 	if strings.ContainsAny(text, "eE") || (v.IsZero() && strings.HasPrefix(text, "-")) {
-		d.text = fixed(v) // plain digits, and no "-0.00"
+		plain = fixed(v) // plain digits, and no "-0.00"
 	}
-	return d
+	if !plainDecimal.MatchString(plain) {
+		return d // 1e99: as plain digits it could not be read again, so the canonical form would say something else
+	}
+	return Decimal{text: plain, value: v, valid: true}
 }
 
 // Valid says whether the text was a decimal.

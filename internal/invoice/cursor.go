@@ -3,6 +3,7 @@ package invoice
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,8 +36,8 @@ func (p position) cursor() string {
 
 func parseCursor(cursor string) (position, error) {
 	raw, err := cursorEncoding().DecodeString(cursor)
-	if err != nil || len(raw) != cursorLength || raw[0] != cursorVersion {
-		return position{}, badCursor()
+	if err != nil || len(raw) != cursorLength || raw[0] != cursorVersion || strings.ContainsAny(cursor, "\r\n") {
+		return position{}, badCursor() // the decoder overlooks line ends
 	}
 	p := position{createdAt: microTime(int64(binary.BigEndian.Uint64(raw[1:9]))), id: uuid.UUID(raw[9:])}
 	if p.createdAt.Year() < 1 { // below lie years that timestamptz can't hold; above, microseconds end first
