@@ -70,8 +70,8 @@ func (p Programs) Administer(ctx context.Context, program string, env []string, 
 	return writer, admin, nil
 }
 
-// clean is this process's environment without the services' own settings: what is tried must not depend on them.
-func clean() []string {
+// Environment is this process's environment without the services' own settings: what is tried must not depend on them.
+func Environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		for _, prefix := range []string{"ERP_", "CRM_", "OTEL_", "LOG_", "ATTEMPT_", "SHUTDOWN_", "TARGETSIM_"} {
 			if strings.HasPrefix(entry, prefix) {
@@ -88,7 +88,7 @@ func (p Programs) Command(ctx context.Context, name string, env []string, args .
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(p.Dir, name), args...)
-	cmd.Env = append(clean(), env...)
+	cmd.Env = append(Environment(), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -130,7 +130,7 @@ func (p Programs) Serve(ctx context.Context, name, listen string, env []string) 
 	}
 	s := &Process{Name: name, ended: make(chan struct{}), log: &tail{}}
 	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(p.Dir, name), args...)
-	s.cmd.Env = append(append(clean(), "LOG_FORMAT=json"), env...)
+	s.cmd.Env = append(append(Environment(), "LOG_FORMAT=json"), env...)
 	reader, writer := io.Pipe()
 	s.cmd.Stdout, s.cmd.Stderr = writer, writer
 	if err := s.cmd.Start(); err != nil {

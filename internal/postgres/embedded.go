@@ -136,6 +136,9 @@ func (e *Embedded) Dir() string { return e.home.dir }
 // Version is the server's version, for example "18.4".
 func (e *Embedded) Version() string { return e.programs.Version }
 
+// ProgramsDir is the folder of the server's programs.
+func (e *Embedded) ProgramsDir() string { return e.programs.Dir }
+
 // Exited is closed when the server has ended, by Stop or by itself. A program that finds it closed without having
 // called Stop has lost its database and should end.
 func (e *Embedded) Exited() <-chan struct{} { return e.server.exited }
