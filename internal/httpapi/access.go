@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -26,6 +28,7 @@ const (
 type access struct {
 	gate  gate
 	needs auth.Permission // of every gate but the open one
+	page  bool            // shows something to people
 }
 
 const accessKey = "access"
@@ -49,6 +52,17 @@ func (s *server) register(method, path string, a access, h echo.HandlerFunc, aro
 	}
 }
 
+// Pages are the patterns of all that people can look at, such as /invoices/:id. Whoever looks after the pages walks them by it.
+func (s *server) Pages() (patterns []string) {
+	for route, a := range s.decisions {
+		if path, isGet := strings.CutPrefix(route, http.MethodGet+" "); isGet && a.page {
+			patterns = append(patterns, path)
+		}
+	}
+	slices.Sort(patterns)
+	return patterns
+}
+
 // public is a route for anybody, for GET and HEAD.
 func (s *server) public(path string, h echo.HandlerFunc) {
 	s.register(http.MethodGet, path, access{gate: gateOpen}, h)
@@ -56,35 +70,35 @@ func (s *server) public(path string, h echo.HandlerFunc) {
 
 // publicPage is a page for anybody, which knows who looks at it if somebody is logged in.
 func (s *server) publicPage(path string, h echo.HandlerFunc) {
-	s.register(http.MethodGet, path, access{gate: gateOpen}, h, s.limitTime, s.recognise)
+	s.register(http.MethodGet, path, access{gate: gateOpen, page: true}, h, s.limitTime, s.recognise)
 }
 
 // api is a route for callers with a bearer token: a place among the requests in flight, a deadline, and only then
 // the database.
 func (s *server) api(method, path string, needs auth.Permission, h echo.HandlerFunc) {
-	s.register(method, path, access{gateToken, needs}, h, s.limitInFlight, s.limitTime, s.authenticateToken, s.require(needs))
+	s.register(method, path, access{gate: gateToken, needs: needs}, h, s.limitInFlight, s.limitTime, s.authenticateToken, s.require(needs))
 }
 
 // page is a page for people who are logged in, for GET and HEAD.
 func (s *server) page(path string, needs auth.Permission, h echo.HandlerFunc) {
-	s.register(http.MethodGet, path, access{gatePage, needs}, h, s.limitPages, s.limitTime, s.authenticatePerson, s.require(needs))
+	s.register(http.MethodGet, path, access{gate: gatePage, needs: needs, page: true}, h, s.limitPages, s.limitTime, s.authenticatePerson, s.require(needs))
 }
 
 // form takes what a page sends by POST. It answers by s.done, or by s.again if the action was refused.
 func (s *server) form(path string, needs auth.Permission, h echo.HandlerFunc) {
-	s.register(http.MethodPost, path, access{gatePage, needs}, h, s.limitPages, s.limitTime, s.authenticatePerson, s.require(needs))
+	s.register(http.MethodPost, path, access{gate: gatePage, needs: needs}, h, s.limitPages, s.limitTime, s.authenticatePerson, s.require(needs))
 }
 
 // either is a route for machines with a token and for people in their browser.
 func (s *server) either(method, path string, needs auth.Permission, h echo.HandlerFunc) {
-	s.register(method, path, access{gateEither, needs}, h, s.limitPages, s.limitTime, s.authenticateEither, s.require(needs))
+	s.register(method, path, access{gate: gateEither, needs: needs}, h, s.limitPages, s.limitTime, s.authenticateEither, s.require(needs))
 }
 
 // mount hands everything under prefix, which ends with /, to another handler. A stranger is led to the log-in page
 // where a browser asks for a page, and gets 401 elsewhere.
 func (s *server) mount(prefix string, needs auth.Permission, h echo.HandlerFunc) {
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		s.register(method, prefix+"*", access{gateMount, needs}, h,
+		s.register(method, prefix+"*", access{gate: gateMount, needs: needs}, h,
 			s.limitPages, s.limitTime, s.authenticatePerson, s.require(needs))
 	}
 }
