@@ -68,9 +68,7 @@ func TestERPKilledInsideItsTransactionLeavesNothingBehind(t *testing.T) {
 	release := holdInvoiceInserts(t, w.erp)
 	ended := make(chan answer, 1)
 	go func() { ended <- w.invoice(erp.URL(), "K1", "SO-1001") }()
-	testdb.Await(t, "the insert of the invoice is held", func() bool {
-		return number(t, w.erp, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`) == 1
-	})
+	testdb.Await(t, "the insert of the invoice is held", func() bool { return heldInserts(t, w.erp) == 1 })
 	erp.Kill()
 	release()
 	if got := <-ended; got.err == nil {
@@ -108,6 +106,13 @@ func holdInvoiceInserts(t testing.TB, pool *pgxpool.Pool) (release func()) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// heldInserts counts what waits because of holdInvoiceInserts.
+func heldInserts(t testing.TB, pool *pgxpool.Pool) int {
+	t.Helper()
+	return number(t, pool, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
 }
 
 func TestGracefulStopEndsWithStatusZeroAndLeavesNoAttemptRunning(t *testing.T) {
