@@ -13,6 +13,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
+	"invoicebridge/internal/auth/crmstore"
+	"invoicebridge/internal/auth/erpstore"
 	"invoicebridge/internal/crm"
 	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/jobs"
@@ -33,11 +35,19 @@ func newPurge(side string, steps []retention.Step, pace retention.Pace, schedule
 }
 
 func newCRMPurge(cfg CRMRetention, pool *pgxpool.Pool, log *slog.Logger) purge {
-	return newPurge("crm", crm.RetentionSteps(pool, cfg.keep()), cfg.Pace, cfg.Schedule, log)
+	return newPurge("crm", crmSteps(pool, cfg.CRMKeep), cfg.Pace, cfg.Schedule, log)
 }
 
 func newERPPurge(cfg ERPRetention, pool *pgxpool.Pool, log *slog.Logger) purge {
-	return newPurge("erp", invoice.RetentionSteps(pool, cfg.keep()), cfg.Pace, cfg.Schedule, log)
+	return newPurge("erp", erpSteps(pool, cfg.ERPKeep), cfg.Pace, cfg.Schedule, log)
+}
+
+func crmSteps(pool *pgxpool.Pool, k CRMKeep) []retention.Step {
+	return append(crm.RetentionSteps(pool, k.keep()), crmstore.New(pool).RetentionSteps()...)
+}
+
+func erpSteps(pool *pgxpool.Pool, k ERPKeep) []retention.Step {
+	return append(invoice.RetentionSteps(pool, k.keep()), erpstore.New(pool).RetentionSteps()...)
 }
 
 // purgeFlags are what both services' commands "purge" have in common.
@@ -59,7 +69,7 @@ func (c *ERPPurgeCommand) Run(ctx context.Context, env *AdminEnv, log *slog.Logg
 		return fmt.Errorf("configuration: %w", err)
 	}
 	return c.run(ctx, env, log, c.Pace, invoice.AuditPurge, func(pool *pgxpool.Pool) []retention.Step {
-		return invoice.RetentionSteps(pool, c.keep())
+		return erpSteps(pool, c.ERPKeep)
 	})
 }
 
@@ -75,7 +85,7 @@ func (c *CRMPurgeCommand) Run(ctx context.Context, env *AdminEnv, log *slog.Logg
 		return fmt.Errorf("configuration: %w", err)
 	}
 	return c.run(ctx, env, log, c.Pace, crm.AuditPurge, func(pool *pgxpool.Pool) []retention.Step {
-		return crm.RetentionSteps(pool, c.keep())
+		return crmSteps(pool, c.CRMKeep)
 	})
 }
 

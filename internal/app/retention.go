@@ -61,6 +61,7 @@ type CRMKeep struct {
 	PersonalData   time.Duration  `name:"personal-data-retention" env:"CRM_PERSONAL_DATA_RETENTION" default:"8760h" help:"How long after their end orders and operations still hold names, addresses and texts. Key, claim, amounts and the invoice's number stay."`
 	Attempts       time.Duration  `name:"attempt-retention" env:"CRM_ATTEMPT_RETENTION" default:"8760h" help:"How long after their operation's end attempts can be read."`
 	Inbox          time.Duration  `name:"inbox-retention" env:"CRM_INBOX_RETENTION" default:"2160h" help:"How long a message is recognised by its id, and how long what was refused can be read; MAX_SOURCE_DELAY must not be more."`
+	Actions        time.Duration  `name:"action-retention" env:"CRM_ACTION_RETENTION" default:"8760h" help:"How long after their end replays of many, and after their decision resolutions, can be read. That they were made stays in the audit."`
 	MaxSourceDelay time.Duration  `name:"max-source-delay" env:"MAX_SOURCE_DELAY" default:"720h" help:"The longest that a source may deliver a message late, or again."`
 	Pace           retention.Pace `embed:"" prefix:"purge-" envprefix:"CRM_"`
 }
@@ -76,6 +77,7 @@ func (k CRMKeep) check() error {
 	mistakes := []error{
 		validateRetention("CRM_PERSONAL_DATA_RETENTION", keep.PersonalData),
 		validateRetention("CRM_ATTEMPT_RETENTION", keep.Attempts), validateRetention("CRM_INBOX_RETENTION", keep.Inbox),
+		validateRetention("CRM_ACTION_RETENTION", keep.Actions),
 		k.Pace.Mistakes("CRM_"),
 	}
 	if k.MaxSourceDelay < 0 {
@@ -90,7 +92,7 @@ func (k CRMKeep) check() error {
 }
 
 func (k CRMKeep) keep() crm.Keep {
-	return crm.Keep{PersonalData: k.PersonalData, Attempts: k.Attempts, Inbox: k.Inbox}
+	return crm.Keep{PersonalData: k.PersonalData, Attempts: k.Attempts, Inbox: k.Inbox, Actions: k.Actions}
 }
 
 func validateRetention(variable string, d time.Duration) error {

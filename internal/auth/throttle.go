@@ -25,9 +25,10 @@ const (
 	freeOfSuspected = 1  // ... each address has only this many
 	waitFirst       = time.Second
 	waitMost        = 15 * time.Minute
-	// forgetAfter is how long after the last failure a subject is as new. It is longer than any wait.
-	forgetAfter = time.Hour
 )
+
+// ForgetAfter is how long after the last failed log-in a subject is as new. It is longer than any wait.
+const ForgetAfter = time.Hour
 
 // Failures are a subject's failed log-ins of late.
 type Failures struct {
@@ -92,7 +93,7 @@ func delay(f Failures, free int) time.Duration {
 
 // admit counts a try, or says how long it has to wait.
 func (s *Sessions) admit(ctx context.Context, t try) error {
-	wait, err := s.store.CountTry(ctx, t.subjects(), forgetAfter, t.wait)
+	wait, err := s.store.CountTry(ctx, t.subjects(), ForgetAfter, t.wait)
 	if err != nil {
 		return fmt.Errorf("count a log-in: %w", err)
 	}

@@ -17,6 +17,7 @@ const (
 	DefaultKeepPersonalData = 365 * 24 * time.Hour
 	DefaultKeepAttempts     = 365 * 24 * time.Hour
 	DefaultKeepInbox        = 90 * 24 * time.Hour
+	DefaultKeepActions      = 365 * 24 * time.Hour
 )
 
 // Keep says how long the CRM side keeps what it need not keep for ever. Zero values take the defaults.
@@ -29,6 +30,8 @@ type Keep struct {
 	// Inbox is how long a message is recognised by its id, and how long what was refused, and what an import says of
 	// rows that were not taken, can be read.
 	Inbox time.Duration
+	// Actions is how long after their end replays of many can be read, and after their decision resolutions.
+	Actions time.Duration
 }
 
 // WithDefaults fills in what is not set.
@@ -41,6 +44,9 @@ func (k Keep) WithDefaults() Keep {
 	}
 	if k.Inbox == 0 {
 		k.Inbox = DefaultKeepInbox
+	}
+	if k.Actions == 0 {
+		k.Actions = DefaultKeepActions
 	}
 	return k
 }
@@ -58,6 +64,9 @@ func RetentionSteps(pool *pgxpool.Pool, keep Keep) []retention.Step {
 		removeIntakeRefusals(db, keep.Inbox.Seconds()),
 		minimiseImports(db, keep.Inbox.Seconds()),
 		removeDivergences(db, keep.PersonalData.Seconds()),
+		removeReplayItems(db, keep.Actions.Seconds()),
+		removeReplayRuns(db, keep.Actions.Seconds()),
+		removeResolutions(db, keep.Actions.Seconds()),
 	}
 }
 

@@ -242,12 +242,20 @@ func TestNoRowOfTheCRMSideHasAnAgeThatNobodyCanTell(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.exec("UPDATE imports SET finished_at = now(), stored = true")
+	s.exec(`INSERT INTO replay_runs (id, tenant_id, status, reason, source, min_age_seconds, matched, total, started_by, started_because, started_via,
+		started_address, started_request, finished_at) VALUES (gen_random_uuid(), 'acme', '', '', '', 0, 0, 0, 'ann', 'r', 'cli', '', '', now())`)
+	s.exec(`INSERT INTO resolutions (id, tenant_id, operation_id, attempt, verdict, evidence, reason, proposed_by, status, decided_at, decided_by, decision_reason)
+		SELECT gen_random_uuid(), 'acme', id, 1, 'not_applied', 'e', 'r', 'ann', 'withdrawn', now(), 'ann', 'r' FROM operations`)
+	s.exec("INSERT INTO accounts (id, tenant_id, name, display_name, role) VALUES (gen_random_uuid(), 'acme', 'ann', 'Ann', 'viewer')")
+	s.exec("INSERT INTO sessions (id_hash, account_id, expires_at) SELECT sha256('s'), id, now() + interval '1 hour' FROM accounts")
+	s.exec("INSERT INTO login_failures (subject, failures) VALUES ('name x', 1)")
 	for _, at := range []string{"infinity", "-infinity", "10000-01-01", "0001-01-01 BC"} {
 		for _, column := range []string{
 			"operations SET finished_at", "operations SET created_at", "operations SET first_sent_at", "operations SET flagged_at",
 			"operations SET superseded_at", "orders SET updated_at", "orders SET created_at",
 			"attempts SET started_at", "attempts SET finished_at", "inbox_messages SET received_at",
-			"intake_refusals SET received_at", "imports SET started_at", "imports SET finished_at",
+			"intake_refusals SET received_at", "imports SET started_at", "imports SET finished_at", "replay_runs SET finished_at",
+			"resolutions SET decided_at", "sessions SET expires_at", "login_failures SET last_failed_at",
 		} {
 			if _, err := s.pool.Exec(t.Context(), "UPDATE "+column+" = '"+at+"'"); err == nil {
 				t.Errorf("accepted: %s = %s", column, at)

@@ -7,6 +7,7 @@ package crmdb
 
 import (
 	"context"
+	"time"
 )
 
 const loginFailureCount = `-- name: LoginFailureCount :exec
@@ -33,6 +34,22 @@ DELETE FROM login_failures WHERE subject = $1
 func (q *Queries) LoginFailureDelete(ctx context.Context, subject string) error {
 	_, err := q.db.Exec(ctx, loginFailureDelete, subject)
 	return err
+}
+
+const loginFailureDeleteForgotten = `-- name: LoginFailureDeleteForgotten :execrows
+DELETE FROM login_failures
+WHERE subject IN (SELECT f.subject FROM login_failures AS f
+                  WHERE f.subject = ANY ($1::text[])
+                    AND f.last_failed_at <= now() - make_interval(secs => $2::float8)
+                  FOR UPDATE SKIP LOCKED)
+`
+
+func (q *Queries) LoginFailureDeleteForgotten(ctx context.Context, subjects []string, forgetSeconds float64) (int64, error) {
+	result, err := q.db.Exec(ctx, loginFailureDeleteForgotten, subjects, forgetSeconds)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const loginFailureDeleteOld = `-- name: LoginFailureDeleteOld :execrows
@@ -76,6 +93,55 @@ func (q *Queries) LoginFailureGet(ctx context.Context, subjects []string, forget
 	for rows.Next() {
 		var i LoginFailureGetRow
 		if err := rows.Scan(&i.Subject, &i.Failures, &i.AgeSeconds); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const loginFailureListOld = `-- name: LoginFailureListOld :many
+SELECT subject, last_failed_at,
+       extract(epoch FROM now() - last_failed_at - make_interval(secs => $1::float8))::float8 AS overdue_seconds
+FROM login_failures
+WHERE last_failed_at <= now() - make_interval(secs => $1::float8)
+  AND (last_failed_at, subject) > ($2::timestamptz, $3::text)
+ORDER BY last_failed_at, subject
+LIMIT $4
+`
+
+type LoginFailureListOldParams struct {
+	ForgetSeconds float64
+	AfterAt       time.Time
+	AfterSubject  string
+	MaxItems      int32
+}
+
+type LoginFailureListOldRow struct {
+	Subject        string
+	LastFailedAt   time.Time
+	OverdueSeconds float64
+}
+
+// What tries have not removed, such as when nobody tries any more.
+func (q *Queries) LoginFailureListOld(ctx context.Context, arg LoginFailureListOldParams) ([]LoginFailureListOldRow, error) {
+	rows, err := q.db.Query(ctx, loginFailureListOld,
+		arg.ForgetSeconds,
+		arg.AfterAt,
+		arg.AfterSubject,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []LoginFailureListOldRow{}
+	for rows.Next() {
+		var i LoginFailureListOldRow
+		if err := rows.Scan(&i.Subject, &i.LastFailedAt, &i.OverdueSeconds); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -77,6 +77,60 @@ func (q *Queries) RetentionDeleteInboxMessages(ctx context.Context, ids []int64,
 	return result.RowsAffected(), nil
 }
 
+const retentionDeleteReplayItems = `-- name: RetentionDeleteReplayItems :execrows
+DELETE FROM replay_items AS i
+USING (SELECT x.run_id, x.position
+       FROM (SELECT unnest($1::uuid[]) AS run_id, unnest($2::integer[]) AS position) AS w
+       JOIN replay_items AS x ON x.run_id = w.run_id AND x.position = w.position
+       JOIN replay_runs AS r ON r.id = x.run_id
+       JOIN operations AS p ON p.id = x.operation_id
+       WHERE r.finished_at <= now() - make_interval(secs => $3::float8)
+         AND p.finished_at IS NOT NULL AND p.flagged_at IS NULL
+       FOR UPDATE OF x SKIP LOCKED) AS due
+WHERE i.run_id = due.run_id AND i.position = due.position
+`
+
+func (q *Queries) RetentionDeleteReplayItems(ctx context.Context, runIds []uuid.UUID, positions []int32, keepSeconds float64) (int64, error) {
+	result, err := q.db.Exec(ctx, retentionDeleteReplayItems, runIds, positions, keepSeconds)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const retentionDeleteReplayRuns = `-- name: RetentionDeleteReplayRuns :execrows
+DELETE FROM replay_runs
+WHERE id IN (SELECT r.id FROM replay_runs AS r
+             WHERE r.id = ANY ($1::uuid[]) AND r.finished_at <= now() - make_interval(secs => $2::float8)
+               AND NOT EXISTS (SELECT FROM replay_items AS i WHERE i.run_id = r.id OFFSET 0)
+             FOR UPDATE OF r SKIP LOCKED)
+`
+
+func (q *Queries) RetentionDeleteReplayRuns(ctx context.Context, ids []uuid.UUID, keepSeconds float64) (int64, error) {
+	result, err := q.db.Exec(ctx, retentionDeleteReplayRuns, ids, keepSeconds)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const retentionDeleteResolutions = `-- name: RetentionDeleteResolutions :execrows
+DELETE FROM resolutions
+WHERE id IN (SELECT x.id FROM resolutions AS x
+             JOIN operations AS p ON p.id = x.operation_id
+             WHERE x.id = ANY ($1::uuid[]) AND x.status <> 'open' AND x.decided_at <= now() - make_interval(secs => $2::float8)
+               AND p.finished_at IS NOT NULL AND p.flagged_at IS NULL
+             FOR UPDATE OF x SKIP LOCKED)
+`
+
+func (q *Queries) RetentionDeleteResolutions(ctx context.Context, ids []uuid.UUID, keepSeconds float64) (int64, error) {
+	result, err := q.db.Exec(ctx, retentionDeleteResolutions, ids, keepSeconds)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const retentionListAttempts = `-- name: RetentionListAttempts :many
 SELECT a.operation_id, a.number, a.started_at,
        extract(epoch FROM now() - p.finished_at - make_interval(secs => $1::float8))::float8 AS overdue_seconds
@@ -351,6 +405,169 @@ func (q *Queries) RetentionListOrders(ctx context.Context, arg RetentionListOrde
 			&i.UpdatedAt,
 			&i.OverdueSeconds,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const retentionListReplayItems = `-- name: RetentionListReplayItems :many
+SELECT r.finished_at::timestamptz AS finished_at, i.run_id, i.position,
+       extract(epoch FROM now() - r.finished_at - make_interval(secs => $1::float8))::float8 AS overdue_seconds
+FROM replay_runs AS r
+JOIN replay_items AS i ON i.run_id = r.id
+JOIN operations AS p ON p.id = i.operation_id
+WHERE r.finished_at IS NOT NULL AND r.finished_at <= now() - make_interval(secs => $1::float8)
+  AND r.finished_at >= $2::timestamptz
+  AND (r.finished_at, i.run_id, i.position) > ($2::timestamptz, $3::uuid, $4::integer)
+  AND p.finished_at IS NOT NULL AND p.flagged_at IS NULL
+ORDER BY r.finished_at, i.run_id, i.position
+LIMIT $5
+`
+
+type RetentionListReplayItemsParams struct {
+	KeepSeconds   float64
+	AfterAt       time.Time
+	AfterRunID    uuid.UUID
+	AfterPosition int32
+	MaxItems      int32
+}
+
+type RetentionListReplayItemsRow struct {
+	FinishedAt     time.Time
+	RunID          uuid.UUID
+	Position       int32
+	OverdueSeconds float64
+}
+
+// Of runs that have come to their end, and of operations that have: what was done with one that is open belongs to its story.
+// By the runs, the longest ended first; they are few.
+func (q *Queries) RetentionListReplayItems(ctx context.Context, arg RetentionListReplayItemsParams) ([]RetentionListReplayItemsRow, error) {
+	rows, err := q.db.Query(ctx, retentionListReplayItems,
+		arg.KeepSeconds,
+		arg.AfterAt,
+		arg.AfterRunID,
+		arg.AfterPosition,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RetentionListReplayItemsRow{}
+	for rows.Next() {
+		var i RetentionListReplayItemsRow
+		if err := rows.Scan(
+			&i.FinishedAt,
+			&i.RunID,
+			&i.Position,
+			&i.OverdueSeconds,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const retentionListReplayRuns = `-- name: RetentionListReplayRuns :many
+SELECT r.id, r.finished_at::timestamptz AS finished_at,
+       extract(epoch FROM now() - r.finished_at - make_interval(secs => $1::float8))::float8 AS overdue_seconds
+FROM replay_runs AS r
+WHERE r.finished_at IS NOT NULL AND r.finished_at <= now() - make_interval(secs => $1::float8)
+  AND (r.finished_at, r.id) > ($2::timestamptz, $3::uuid)
+  AND NOT EXISTS (SELECT FROM replay_items AS i WHERE i.run_id = r.id OFFSET 0)
+ORDER BY r.finished_at, r.id
+LIMIT $4
+`
+
+type RetentionListReplayRunsParams struct {
+	KeepSeconds float64
+	AfterAt     time.Time
+	AfterID     uuid.UUID
+	MaxItems    int32
+}
+
+type RetentionListReplayRunsRow struct {
+	ID             uuid.UUID
+	FinishedAt     time.Time
+	OverdueSeconds float64
+}
+
+// Those of which no operation is left.
+func (q *Queries) RetentionListReplayRuns(ctx context.Context, arg RetentionListReplayRunsParams) ([]RetentionListReplayRunsRow, error) {
+	rows, err := q.db.Query(ctx, retentionListReplayRuns,
+		arg.KeepSeconds,
+		arg.AfterAt,
+		arg.AfterID,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RetentionListReplayRunsRow{}
+	for rows.Next() {
+		var i RetentionListReplayRunsRow
+		if err := rows.Scan(&i.ID, &i.FinishedAt, &i.OverdueSeconds); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const retentionListResolutions = `-- name: RetentionListResolutions :many
+SELECT x.id, x.decided_at::timestamptz AS decided_at,
+       extract(epoch FROM now() - x.decided_at - make_interval(secs => $1::float8))::float8 AS overdue_seconds
+FROM resolutions AS x
+JOIN operations AS p ON p.id = x.operation_id
+WHERE x.decided_at IS NOT NULL AND x.status <> 'open' AND x.decided_at <= now() - make_interval(secs => $1::float8)
+  AND (x.decided_at, x.id) > ($2::timestamptz, $3::uuid)
+  AND p.finished_at IS NOT NULL AND p.flagged_at IS NULL
+ORDER BY x.decided_at, x.id
+LIMIT $4
+`
+
+type RetentionListResolutionsParams struct {
+	KeepSeconds float64
+	AfterAt     time.Time
+	AfterID     uuid.UUID
+	MaxItems    int32
+}
+
+type RetentionListResolutionsRow struct {
+	ID             uuid.UUID
+	DecidedAt      time.Time
+	OverdueSeconds float64
+}
+
+// Only what is decided, of operations that have come to their end.
+func (q *Queries) RetentionListResolutions(ctx context.Context, arg RetentionListResolutionsParams) ([]RetentionListResolutionsRow, error) {
+	rows, err := q.db.Query(ctx, retentionListResolutions,
+		arg.KeepSeconds,
+		arg.AfterAt,
+		arg.AfterID,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RetentionListResolutionsRow{}
+	for rows.Next() {
+		var i RetentionListResolutionsRow
+		if err := rows.Scan(&i.ID, &i.DecidedAt, &i.OverdueSeconds); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -7,6 +7,7 @@ package crmdb
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -32,6 +33,21 @@ WHERE id_hash IN (
 // A few at a time, at each log-in; those that another log-in is removing are left to it.
 func (q *Queries) SessionDeleteEnded(ctx context.Context, idleSeconds float64) (int64, error) {
 	result, err := q.db.Exec(ctx, sessionDeleteEnded, idleSeconds)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const sessionDeleteExpired = `-- name: SessionDeleteExpired :execrows
+DELETE FROM sessions
+WHERE id_hash IN (SELECT s.id_hash FROM sessions AS s
+                  WHERE s.id_hash = ANY ($1::bytea[]) AND s.expires_at <= now()
+                  FOR UPDATE SKIP LOCKED)
+`
+
+func (q *Queries) SessionDeleteExpired(ctx context.Context, idHashes [][]byte) (int64, error) {
+	result, err := q.db.Exec(ctx, sessionDeleteExpired, idHashes)
 	if err != nil {
 		return 0, err
 	}
@@ -118,6 +134,41 @@ func (q *Queries) SessionInsert(ctx context.Context, arg SessionInsertParams) (i
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const sessionListExpired = `-- name: SessionListExpired :many
+SELECT id_hash, expires_at, extract(epoch FROM now() - expires_at)::float8 AS overdue_seconds
+FROM sessions
+WHERE expires_at <= now() AND (expires_at, id_hash) > ($1::timestamptz, $2::bytea)
+ORDER BY expires_at, id_hash
+LIMIT $3
+`
+
+type SessionListExpiredRow struct {
+	IDHash         []byte
+	ExpiresAt      time.Time
+	OverdueSeconds float64
+}
+
+// What log-ins have not removed, such as when nobody logs in any more. One that is only idle goes when its life is over.
+func (q *Queries) SessionListExpired(ctx context.Context, afterAt time.Time, afterIDHash []byte, maxItems int32) ([]SessionListExpiredRow, error) {
+	rows, err := q.db.Query(ctx, sessionListExpired, afterAt, afterIDHash, maxItems)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []SessionListExpiredRow{}
+	for rows.Next() {
+		var i SessionListExpiredRow
+		if err := rows.Scan(&i.IDHash, &i.ExpiresAt, &i.OverdueSeconds); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const sessionTouch = `-- name: SessionTouch :exec

@@ -127,3 +127,68 @@ WHERE id IN (SELECT x.id FROM divergences AS x
 -- A run by hand concerns every tenant, so each finds it in its own audit.
 INSERT INTO audit_entries (tenant_id, actor, action, subject, reason)
 SELECT id, @actor::text, 'retention.purge', @subject::text, @reason::text FROM tenants;
+
+-- name: RetentionListReplayItems :many
+-- Of runs that have come to their end, and of operations that have: what was done with one that is open belongs to its story.
+-- By the runs, the longest ended first; they are few.
+SELECT r.finished_at::timestamptz AS finished_at, i.run_id, i.position,
+       extract(epoch FROM now() - r.finished_at - make_interval(secs => @keep_seconds::float8))::float8 AS overdue_seconds
+FROM replay_runs AS r
+JOIN replay_items AS i ON i.run_id = r.id
+JOIN operations AS p ON p.id = i.operation_id
+WHERE r.finished_at IS NOT NULL AND r.finished_at <= now() - make_interval(secs => @keep_seconds::float8)
+  AND r.finished_at >= @after_at::timestamptz
+  AND (r.finished_at, i.run_id, i.position) > (@after_at::timestamptz, @after_run_id::uuid, @after_position::integer)
+  AND p.finished_at IS NOT NULL AND p.flagged_at IS NULL
+ORDER BY r.finished_at, i.run_id, i.position
+LIMIT @max_items;
+
+-- name: RetentionDeleteReplayItems :execrows
+DELETE FROM replay_items AS i
+USING (SELECT x.run_id, x.position
+       FROM (SELECT unnest(@run_ids::uuid[]) AS run_id, unnest(@positions::integer[]) AS position) AS w
+       JOIN replay_items AS x ON x.run_id = w.run_id AND x.position = w.position
+       JOIN replay_runs AS r ON r.id = x.run_id
+       JOIN operations AS p ON p.id = x.operation_id
+       WHERE r.finished_at <= now() - make_interval(secs => @keep_seconds::float8)
+         AND p.finished_at IS NOT NULL AND p.flagged_at IS NULL
+       FOR UPDATE OF x SKIP LOCKED) AS due
+WHERE i.run_id = due.run_id AND i.position = due.position;
+
+-- name: RetentionListReplayRuns :many
+-- Those of which no operation is left.
+SELECT r.id, r.finished_at::timestamptz AS finished_at,
+       extract(epoch FROM now() - r.finished_at - make_interval(secs => @keep_seconds::float8))::float8 AS overdue_seconds
+FROM replay_runs AS r
+WHERE r.finished_at IS NOT NULL AND r.finished_at <= now() - make_interval(secs => @keep_seconds::float8)
+  AND (r.finished_at, r.id) > (@after_at::timestamptz, @after_id::uuid)
+  AND NOT EXISTS (SELECT FROM replay_items AS i WHERE i.run_id = r.id OFFSET 0)
+ORDER BY r.finished_at, r.id
+LIMIT @max_items;
+
+-- name: RetentionDeleteReplayRuns :execrows
+DELETE FROM replay_runs
+WHERE id IN (SELECT r.id FROM replay_runs AS r
+             WHERE r.id = ANY (@ids::uuid[]) AND r.finished_at <= now() - make_interval(secs => @keep_seconds::float8)
+               AND NOT EXISTS (SELECT FROM replay_items AS i WHERE i.run_id = r.id OFFSET 0)
+             FOR UPDATE OF r SKIP LOCKED);
+
+-- name: RetentionListResolutions :many
+-- Only what is decided, of operations that have come to their end.
+SELECT x.id, x.decided_at::timestamptz AS decided_at,
+       extract(epoch FROM now() - x.decided_at - make_interval(secs => @keep_seconds::float8))::float8 AS overdue_seconds
+FROM resolutions AS x
+JOIN operations AS p ON p.id = x.operation_id
+WHERE x.decided_at IS NOT NULL AND x.status <> 'open' AND x.decided_at <= now() - make_interval(secs => @keep_seconds::float8)
+  AND (x.decided_at, x.id) > (@after_at::timestamptz, @after_id::uuid)
+  AND p.finished_at IS NOT NULL AND p.flagged_at IS NULL
+ORDER BY x.decided_at, x.id
+LIMIT @max_items;
+
+-- name: RetentionDeleteResolutions :execrows
+DELETE FROM resolutions
+WHERE id IN (SELECT x.id FROM resolutions AS x
+             JOIN operations AS p ON p.id = x.operation_id
+             WHERE x.id = ANY (@ids::uuid[]) AND x.status <> 'open' AND x.decided_at <= now() - make_interval(secs => @keep_seconds::float8)
+               AND p.finished_at IS NOT NULL AND p.flagged_at IS NULL
+             FOR UPDATE OF x SKIP LOCKED);

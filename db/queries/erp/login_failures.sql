@@ -42,3 +42,20 @@ WHERE subject IN (
     WHERE last_failed_at < now() - make_interval(secs => @forget_seconds::float8)
     ORDER BY last_failed_at LIMIT 20 FOR UPDATE SKIP LOCKED
 );
+
+-- name: LoginFailureListOld :many
+-- What tries have not removed, such as when nobody tries any more.
+SELECT subject, last_failed_at,
+       extract(epoch FROM now() - last_failed_at - make_interval(secs => @forget_seconds::float8))::float8 AS overdue_seconds
+FROM login_failures
+WHERE last_failed_at <= now() - make_interval(secs => @forget_seconds::float8)
+  AND (last_failed_at, subject) > (@after_at::timestamptz, @after_subject::text)
+ORDER BY last_failed_at, subject
+LIMIT @max_items;
+
+-- name: LoginFailureDeleteForgotten :execrows
+DELETE FROM login_failures
+WHERE subject IN (SELECT f.subject FROM login_failures AS f
+                  WHERE f.subject = ANY (@subjects::text[])
+                    AND f.last_failed_at <= now() - make_interval(secs => @forget_seconds::float8)
+                  FOR UPDATE SKIP LOCKED);

@@ -36,3 +36,17 @@ WHERE id_hash IN (
     WHERE expires_at <= now() OR last_seen_at + make_interval(secs => @idle_seconds::float8) <= now()
     LIMIT 100 FOR UPDATE SKIP LOCKED
 );
+
+-- name: SessionListExpired :many
+-- What log-ins have not removed, such as when nobody logs in any more. One that is only idle goes when its life is over.
+SELECT id_hash, expires_at, extract(epoch FROM now() - expires_at)::float8 AS overdue_seconds
+FROM sessions
+WHERE expires_at <= now() AND (expires_at, id_hash) > (@after_at::timestamptz, @after_id_hash::bytea)
+ORDER BY expires_at, id_hash
+LIMIT @max_items;
+
+-- name: SessionDeleteExpired :execrows
+DELETE FROM sessions
+WHERE id_hash IN (SELECT s.id_hash FROM sessions AS s
+                  WHERE s.id_hash = ANY (@id_hashes::bytea[]) AND s.expires_at <= now()
+                  FOR UPDATE SKIP LOCKED);
