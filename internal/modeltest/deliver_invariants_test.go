@@ -40,6 +40,7 @@ FROM operations AS o WHERE o.tenant_id = $1 ORDER BY o.created_at, o.id`
 
 // check holds everything to the rules that never bend (docs/architecture.md).
 func (b *bridge) check(rt *rapid.T) {
+	b.checkActs(rt)
 	all := b.operations(rt)
 	sent := map[string]bool{}
 	hashes := map[string]string{}
@@ -124,6 +125,10 @@ func (b *bridge) settle(rt *rapid.T) {
 	for b.weather.waiting() > 0 {
 		b.commitLate(rt)
 	}
+	if b.paused {
+		_, err := b.service.ResumeSource(context.Background(), b.tenant, source, people()[0])
+		b.toggled(rt, "resume", err, false)
+	}
 	const rounds = 8
 	for range rounds {
 		open := false
@@ -136,7 +141,7 @@ func (b *bridge) settle(rt *rapid.T) {
 			b.weather.next(answered)
 			b.pass(rt, 25*time.Hour)
 			if o.Flagged {
-				b.replayKey(rt, o.Key)
+				b.replayOne(rt, id)
 			}
 			b.attempt(rt, id)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"github.com/shopspring/decimal"
 	"pgregory.net/rapid"
 
-	"invoicebridge/internal/audit"
 	"invoicebridge/internal/crm"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/erpapi/erpsim"
@@ -28,14 +28,15 @@ func TestWhateverHappensAnOrderHasOneInvoiceThatItsOperationKnows(t *testing.T) 
 	sequences := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		if sequences++; sequences%100 == 0 {
-			tidy(rt, pool, "tenants, orders, operations, attempts, inbox_messages")
+			tidy(rt, pool, "tenants, orders, operations, attempts, inbox_messages, resolutions, source_pauses, audit_entries")
 		}
 		b := newBridge(rt, pool)
 		defer b.leave(rt)
 		b.submit(rt)
 		rt.Repeat(map[string]func(*rapid.T){
 			"submit": b.submit, "deliver": b.deliver, "deliver again": b.deliver, "crash": b.crash, "stall": b.stall,
-			"advance": b.advance, "late commit": b.commitLate, "replay": b.replay, "sweep": b.sweep, "": b.check,
+			"advance": b.advance, "late commit": b.commitLate, "replay": b.replay, "sweep": b.sweep, "cancel": b.cancel,
+			"pause or resume": b.pauseOrResume, "propose": b.propose, "decide": b.decide, "": b.check,
 		})
 		b.settle(rt)
 	})
@@ -53,13 +54,23 @@ type bridge struct {
 	weather   weather
 	was       map[uuid.UUID]operation
 	ids       []uuid.UUID
+	proposals []proposal
+	paused    bool // deliveries of the source
+	deaf      bool // the ERP does not answer questions
+	acts      int  // what people have done
 }
 
 // weather is what the ERP's next request meets, and what is late. The ERP answers on goroutines of its own.
 type weather struct {
 	mu    sync.Mutex
 	fault erpFault
-	late  []func() // commits of requests that nobody waits for any more
+	late  []lateCommit
+}
+
+// lateCommit is one of a request that nobody waits for any more.
+type lateCommit struct {
+	key    string
+	commit func()
 }
 
 // next sets what the next request meets, and gives what that was before.
@@ -70,10 +81,28 @@ func (w *weather) next(f erpFault) (before erpFault) {
 	return before
 }
 
-func (w *weather) delay(commit func()) {
+func (w *weather) delay(key string, commit func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.late = append(w.late, commit)
+	w.late = append(w.late, lateCommit{key, commit})
+}
+
+// take takes a fault that is met before there is a connection.
+func (w *weather) take(f erpFault) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	met := w.fault == f
+	if met {
+		w.fault = answered
+	}
+	return met
+}
+
+// waitingFor says whether a request under a key is late.
+func (w *weather) waitingFor(key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.late, func(l lateCommit) bool { return l.key == key })
 }
 
 func (w *weather) waiting() int {
@@ -85,7 +114,7 @@ func (w *weather) waiting() int {
 func (w *weather) commitOldest() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.late[0]()
+	w.late[0].commit()
 	w.late = w.late[1:]
 }
 
@@ -94,6 +123,7 @@ type erpFault string
 
 const (
 	answered   erpFault = "answered"
+	notThere   erpFault = "no connection"
 	lostAfter  erpFault = "answer lost"
 	lostBefore erpFault = "request lost"
 	lostLate   erpFault = "answer lost, committed later"
@@ -103,7 +133,7 @@ const (
 )
 
 func erpFaults() []erpFault {
-	return []erpFault{answered, lostAfter, lostBefore, lostLate, badGateway, busy, refused}
+	return []erpFault{answered, notThere, lostAfter, lostBefore, lostLate, badGateway, busy, refused}
 }
 
 func newBridge(rt *rapid.T, pool *pgxpool.Pool) *bridge {
@@ -112,15 +142,20 @@ func newBridge(rt *rapid.T, pool *pgxpool.Pool) *bridge {
 	if err != nil {
 		rt.Fatal(err)
 	}
+	nowhere, err := erpapi.NewClient(erpapi.ClientConfig{BaseURL: "http://127.0.0.1:1", AttemptTimeout: patience}) // nothing listens there
+	if err != nil {
+		rt.Fatal(err)
+	}
 	rt.Cleanup(func() {
 		client.CloseIdleConnections()
 		b.erp.Close()
 	})
 	b.erp.OnPost(b.meet)
-	b.service = crm.NewService(pool, noQueue{}, crm.Options{})
+	token := func(string) string { return "hush" }
+	b.service = crm.NewService(pool, noQueue{}, crm.Options{ERP: books{b, client}, Token: token})
 	b.sweeper = crm.NewSweeper(pool, noQueue{}, crm.SweeperOptions{JobKind: "model", JobTimeout: time.Hour, Margin: time.Nanosecond})
-	b.deliverer = crm.NewDeliverer(pool, hookedERP{client, &b.hooks}, crm.DelivererOptions{
-		Token: func(string) string { return "hush" }, Worker: "model", Jitter: func() float64 { return 0 },
+	b.deliverer = crm.NewDeliverer(pool, hookedERP{client, nowhere, b}, crm.DelivererOptions{
+		Token: token, Worker: "model", Jitter: func() float64 { return 0 },
 		BackOff: crm.BackOff{Base: time.Nanosecond, Cap: time.Nanosecond, Slow: time.Nanosecond},
 	})
 	b.exec(rt, "INSERT INTO tenants (id, name) VALUES ($1, 'Model')", b.tenant)
@@ -138,7 +173,7 @@ func (b *bridge) meet(c *erpsim.Call) {
 	case fault == lostBefore:
 		c.Reset()
 	case fault == lostLate:
-		b.weather.delay(func() { c.Commit() })
+		b.weather.delay(c.Key, func() { c.Commit() })
 		c.Reset()
 	case fault == badGateway:
 		c.Commit()
@@ -154,13 +189,18 @@ func (b *bridge) meet(c *erpsim.Call) {
 
 type hookedERP struct {
 	crm.ERP
-	hooks *hooks
+	nowhere crm.ERP
+	b       *bridge
 }
 
 func (h hookedERP) CreateInvoice(ctx context.Context, token, key string, body []byte) erpapi.Exchange {
-	around := h.hooks.takeCall()
+	around := h.b.hooks.takeCall()
 	run(around.before)
-	x := h.ERP.CreateInvoice(ctx, token, key, body)
+	erp := h.ERP
+	if h.b.weather.take(notThere) {
+		erp = h.nowhere
+	}
+	x := erp.CreateInvoice(ctx, token, key, body)
 	run(around.after)
 	return x
 }
@@ -184,7 +224,7 @@ func (b *bridge) leave(rt *rapid.T) {
 
 // submit sends an order: new, the same again, changed, or cancelled.
 func (b *bridge) submit(rt *rapid.T) {
-	order := crm.Order{Source: "crm-1", Order: rapid.SampledFrom([]string{"SO-1", "SO-2"}).Draw(rt, "order")}
+	order := crm.Order{Source: source, Order: rapid.SampledFrom([]string{"SO-1", "SO-2"}).Draw(rt, "order")}
 	price := rapid.SampledFrom([]int64{10, 10, 11, 12, 0}).Draw(rt, "price, 0: cancelled")
 	if price == 0 {
 		order.Status = crm.OrderCancelled
@@ -211,9 +251,14 @@ func (b *bridge) one(rt *rapid.T) uuid.UUID {
 
 func (b *bridge) deliver(rt *rapid.T) { b.attempt(rt, b.one(rt)) }
 
+// attempt delivers. While the source is paused none begins.
 func (b *bridge) attempt(rt *rapid.T, id uuid.UUID) {
+	before, paused := b.look(rt, id), b.paused
 	if _, err := b.deliverer.Deliver(context.Background(), id, nil); err != nil {
 		rt.Fatalf("deliver %s: %v", id, err)
+	}
+	if after := b.look(rt, id); paused && after != before {
+		rt.Fatalf("its source is paused, and it was worked on\nbefore %+v\nafter  %+v", before, after)
 	}
 }
 
@@ -253,6 +298,7 @@ func (b *bridge) stall(rt *rapid.T) {
 		fault, number := b.weather.next(answered), b.look(rt, id).Attempt
 		b.pass(rt, by)
 		b.submit(rt)
+		b.operate(rt)
 		for _, dies := range others {
 			b.weather.next(rapid.SampledFrom(erpFaults()).Draw(rt, "the ERP, for another"))
 			if dies == never {
@@ -286,17 +332,6 @@ func (b *bridge) commitLate(rt *rapid.T) {
 		rt.Skip("nothing is late")
 	}
 	b.weather.commitOldest()
-}
-
-func (b *bridge) replay(rt *rapid.T) {
-	b.replayKey(rt, b.was[b.one(rt)].Key)
-}
-
-func (b *bridge) replayKey(rt *rapid.T, key string) {
-	_, err := b.service.Replay(context.Background(), b.tenant, key, audit.By{Actor: "operator", Reason: "model"})
-	if err != nil && !problem.Is(err, problem.WrongState) {
-		rt.Fatalf("replay: %v", err)
-	}
 }
 
 func (b *bridge) sweep(rt *rapid.T) {

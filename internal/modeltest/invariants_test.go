@@ -50,6 +50,7 @@ ORDER BY i.series_number`
 func (w *world) check(rt *rapid.T) {
 	all := w.standings(rt)
 	w.checkBooks(rt, all)
+	w.checkActs(rt)
 	for _, s := range all {
 		if broken := w.broken(s); broken != "" {
 			rt.Fatalf("%s\n%s: %+v\nrequests: %+v", broken, w.promise.name, s, w.sim.Requests(s.Key))
@@ -134,8 +135,7 @@ func (w *world) broken(s standing) string {
 
 // names says whether the reference is that of the one effect; the simulator numbers both alike.
 func (w *world) names(s standing) bool {
-	id := w.sim.Effects(s.Key).Items[0].IDs[0]
-	return strings.TrimPrefix(s.Reference, "REG-") == strings.TrimPrefix(id, w.promise.kind+"-")
+	return strings.TrimPrefix(s.Reference, "REG-") == w.effectID(s)
 }
 
 // comesLate: the target has taken it, and it takes effect later. Asked in between, it may say already that it has it.

@@ -32,7 +32,7 @@ func TestWhateverHappensAnInvoiceIsRegisteredOnceOrIsUnknownAndShown(t *testing.
 	sequences := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		if sequences++; sequences%100 == 0 {
-			tidy(rt, pool, "tenants, targets, invoices, idempotency_records, registrations, registration_attempts")
+			tidy(rt, pool, "tenants, targets, invoices, idempotency_records, registrations, registration_attempts, audit_entries")
 		}
 		w := newWorld(t, rt, pool)
 		defer w.leave(rt)
@@ -48,6 +48,9 @@ func TestWhateverHappensAnInvoiceIsRegisteredOnceOrIsUnknownAndShown(t *testing.
 // settle lets all that is left happen: scripts run out, late things come to pass, and workers go on.
 func (w *world) settle(rt *rapid.T) {
 	const least, most = 4, 100 // rounds; some scripts are long
+	if w.paused {
+		w.resume(rt)
+	}
 	for round := range most {
 		open := false
 		for _, id := range w.ids {

@@ -58,6 +58,8 @@ func promises() []promise {
 	}
 }
 
+const targetID = "target"
+
 // world is one sequence's: a tenant of its own with one target, a simulator of its own behind it, and what the model
 // remembers.
 type world struct {
@@ -71,6 +73,8 @@ type world struct {
 	purger    *retention.Purger
 	queue     *queue
 	hooks     hooks
+	paused    bool // the target
+	acts      int  // what people have done
 
 	issued map[string]issued      // by order
 	was    map[uuid.UUID]standing // what the last check has seen
@@ -137,7 +141,7 @@ func newWorld(t *testing.T, rt *rapid.T, pool *pgxpool.Pool) *world {
 func (w *world) enter(rt *rapid.T, url string) {
 	w.exec(rt, "INSERT INTO tenants (id, name) VALUES ($1, 'Model')", w.tenant)
 	err := invoice.NewTargetAdmin(w.pool, w.kinds()).Set(context.Background(), invoice.TargetSettings{
-		Tenant: w.tenant, ID: "target", Kind: w.promise.kind, BaseURL: url + "/" + w.promise.kind, CredentialRef: "env:TOKEN", Can: w.promise.can,
+		Tenant: w.tenant, ID: targetID, Kind: w.promise.kind, BaseURL: url + "/" + w.promise.kind, CredentialRef: "env:TOKEN", Can: w.promise.can,
 	}, false, audit.By{Actor: "model"})
 	if err != nil {
 		rt.Fatal(err)

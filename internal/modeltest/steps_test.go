@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
-	"invoicebridge/internal/audit"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/idempotency"
 	"invoicebridge/internal/invoice"
@@ -53,6 +52,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"issue": w.issue, "register": w.register, "register again": w.register, "crash": w.crash, "stall": w.stall, "dawdle": w.dawdle,
 		"late outcome": w.lateOutcome, "advance": w.advance, "replay": w.replay, "sweep": w.sweep, "purge": w.purge,
+		"resolve": w.resolve, "acknowledge": w.acknowledge, "pause or resume": w.pauseOrResume,
 	}
 }
 
@@ -116,12 +116,6 @@ func (w *world) register(rt *rapid.T) {
 	w.attempt(rt, id)
 }
 
-func (w *world) attempt(rt *rapid.T, id uuid.UUID) {
-	if _, err := w.registrar.Register(context.Background(), id, nil); err != nil {
-		rt.Fatalf("register %s: %v", id, err)
-	}
-}
-
 // moment is when a worker dies, after its attempt is on record.
 type moment string
 
@@ -176,6 +170,7 @@ func (w *world) stall(rt *rapid.T) {
 	others := w.drawOthers(rt)
 	w.meanwhile(rt, id, &w.hooks.before, func() {
 		w.pass(rt, by)
+		w.operate(rt)
 		others(id)
 	})
 }
@@ -219,6 +214,7 @@ func (w *world) dawdle(rt *rapid.T) {
 	others := rapid.IntRange(0, 1).Draw(rt, "others")
 	w.hooks.opening = func() {
 		w.pass(rt, by)
+		w.operate(rt)
 		for range others {
 			w.attempt(rt, id)
 		}
@@ -236,6 +232,7 @@ func (w *world) lateOutcome(rt *rapid.T) {
 	others := w.drawOthers(rt)
 	w.meanwhile(rt, id, &w.hooks.after, func() {
 		w.pass(rt, by)
+		w.operate(rt)
 		if swept {
 			w.sweep(rt)
 		}
@@ -259,15 +256,6 @@ func (w *world) pass(rt *rapid.T, by time.Duration) {
 		WHERE tenant_id = $1`, w.tenant, fmt.Sprintf("%d seconds", int(by.Seconds())))
 }
 
-// replay is an operator's "try again".
-func (w *world) replay(rt *rapid.T) {
-	id := w.one(rt)
-	err := w.service.ReplayRegistration(context.Background(), w.tenant, id, audit.By{Actor: "operator", Reason: "model"})
-	if err != nil && !problem.Is(err, problem.WrongState) {
-		rt.Fatalf("replay: %v", err)
-	}
-}
-
 // sweep finds every attempt that nobody makes any more, and whatever is due.
 func (w *world) sweep(rt *rapid.T) {
 	if _, err := w.sweeper.Sweep(context.Background()); err != nil {
@@ -277,8 +265,8 @@ func (w *world) sweep(rt *rapid.T) {
 	err := w.pool.QueryRow(context.Background(), `SELECT count(*) FROM registrations WHERE tenant_id = $1 AND (
 		status = 'processing' AND lease_until <= now() - interval '1 second'
 		OR status IN ('pending', 'unknown') AND next_attempt_at <= now() - interval '1 second' AND NOT id = ANY ($2)
-			AND NOT (flagged_at IS NOT NULL AND reason = 'nothing_is_safe'))`,
-		w.tenant, w.queue.ids()).Scan(&left)
+			AND NOT $3 AND NOT (flagged_at IS NOT NULL AND reason = 'nothing_is_safe'))`,
+		w.tenant, w.queue.ids(), w.paused).Scan(&left)
 	if err != nil {
 		rt.Fatal(err)
 	}
