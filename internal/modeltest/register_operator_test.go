@@ -44,9 +44,12 @@ func (w *world) resolve(rt *rapid.T) {
 	id := w.one(rt)
 	s := w.was[id]
 	truth := invoice.Resolution{Status: invoice.RegistrationFailed, Evidence: "seen"}
-	if w.sim.Count(s.Key) > 0 {
+	switch {
+	case w.undecided(s, targetsim.RejectedLater):
+		rt.Skip("the target has it, and may refuse it yet")
+	case w.sim.Count(s.Key) > 0:
 		truth.Status, truth.Reference = invoice.RegistrationSucceeded, "REG-"+w.effectID(s)
-	} else if w.undecided(s) {
+	case w.undecided(s):
 		rt.Skip("something may come of it yet")
 	}
 	w.pressOn(rt, "resolve", id, func() error {
@@ -54,12 +57,13 @@ func (w *world) resolve(rt *rapid.T) {
 	})
 }
 
-// undecided says whether the target may have something later that it does not have now.
-func (w *world) undecided(s standing) bool {
+// undecided says whether the target may have it otherwise later than it does now: after requests that met one of these faults,
+// or any.
+func (w *world) undecided(s standing, faults ...targetsim.Fault) bool {
 	now := w.sim.Effects(s.Key).Now
 	return slices.ContainsFunc(w.sim.Requests(s.Key), func(r targetsim.Request) bool {
 		sending := r.Operation == "submit" || r.Operation == "create"
-		return sending && now.Before(r.At.Add(max(held, late)))
+		return sending && (len(faults) == 0 || slices.Contains(faults, r.Fault)) && now.Before(r.At.Add(max(held, late)))
 	})
 }
 
