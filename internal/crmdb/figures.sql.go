@@ -140,19 +140,22 @@ func (q *Queries) FigureListJobs(ctx context.Context) ([]FigureListJobsRow, erro
 
 const figureListOpenOperations = `-- name: FigureListOpenOperations :many
 
-SELECT status, (CASE WHEN flagged_at IS NULL THEN '' ELSE reason END)::text AS flagged_for, (flagged_at IS NOT NULL)::boolean AS flagged,
+SELECT o.status, (CASE WHEN o.flagged_at IS NULL THEN '' ELSE o.reason END)::text AS flagged_for,
+       (o.flagged_at IS NOT NULL)::boolean AS flagged, (p.source IS NOT NULL)::boolean AS paused,
        count(*) AS operations,
-       extract(epoch FROM now() - min(created_at))::float8 AS oldest_seconds,
-       coalesce(extract(epoch FROM now() - min(flagged_at)), 0)::float8 AS oldest_flag_seconds
-FROM operations
-WHERE status IN ('pending', 'processing', 'unknown')
-GROUP BY 1, 2, 3
+       extract(epoch FROM now() - min(o.created_at))::float8 AS oldest_seconds,
+       coalesce(extract(epoch FROM now() - min(o.flagged_at)), 0)::float8 AS oldest_flag_seconds
+FROM operations AS o
+LEFT JOIN source_pauses AS p ON p.tenant_id = o.tenant_id AND p.source = o.source
+WHERE o.status IN ('pending', 'processing', 'unknown')
+GROUP BY 1, 2, 3, 4
 `
 
 type FigureListOpenOperationsRow struct {
 	Status            string
 	FlaggedFor        string
 	Flagged           bool
+	Paused            bool
 	Operations        int64
 	OldestSeconds     float64
 	OldestFlagSeconds float64
@@ -173,6 +176,7 @@ func (q *Queries) FigureListOpenOperations(ctx context.Context) ([]FigureListOpe
 			&i.Status,
 			&i.FlaggedFor,
 			&i.Flagged,
+			&i.Paused,
 			&i.Operations,
 			&i.OldestSeconds,
 			&i.OldestFlagSeconds,

@@ -174,14 +174,17 @@ func (q *Queries) FigureListJobs(ctx context.Context) ([]FigureListJobsRow, erro
 
 const figureListOpenRegistrations = `-- name: FigureListOpenRegistrations :many
 
-SELECT status, count(*) AS registrations, extract(epoch FROM now() - min(created_at))::float8 AS oldest_seconds
-FROM registrations
-WHERE status IN ('pending', 'processing', 'unknown')
-GROUP BY status
+SELECT r.status, (t.paused_at IS NOT NULL)::boolean AS paused, count(*) AS registrations,
+       extract(epoch FROM now() - min(r.created_at))::float8 AS oldest_seconds
+FROM registrations AS r
+JOIN targets AS t ON t.tenant_id = r.tenant_id AND t.id = r.target_id
+WHERE r.status IN ('pending', 'processing', 'unknown')
+GROUP BY 1, 2
 `
 
 type FigureListOpenRegistrationsRow struct {
 	Status        string
+	Paused        bool
 	Registrations int64
 	OldestSeconds float64
 }
@@ -197,7 +200,12 @@ func (q *Queries) FigureListOpenRegistrations(ctx context.Context) ([]FigureList
 	items := []FigureListOpenRegistrationsRow{}
 	for rows.Next() {
 		var i FigureListOpenRegistrationsRow
-		if err := rows.Scan(&i.Status, &i.Registrations, &i.OldestSeconds); err != nil {
+		if err := rows.Scan(
+			&i.Status,
+			&i.Paused,
+			&i.Registrations,
+			&i.OldestSeconds,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -88,8 +88,9 @@ type openOperations struct {
 }
 
 func newOpenOperationFigures(queries *crmdb.Queries, count *prometheus.Desc, log *slog.Logger) *figureGroup {
-	oldest := prometheus.NewDesc("crm_operations_oldest_seconds", "Age of the oldest operation in an open state, those with an operator left out; 0 if there is none.", []string{"state"}, nil)
-	open := prometheus.NewDesc("crm_oldest_open_operation_seconds", "Age of the oldest operation that is neither final nor with an operator; 0 if there is none.", nil, nil)
+	oldest := prometheus.NewDesc("crm_operations_oldest_seconds", "Age of the oldest operation in an open state, those with an operator or of a paused source left out; 0 if there is none.", []string{"state"}, nil)
+	open := prometheus.NewDesc("crm_oldest_open_operation_seconds", "Age of the oldest operation that is neither final nor with an operator, nor of a paused source; 0 if there is none.", nil, nil)
+	paused := prometheus.NewDesc("crm_oldest_paused_operation_seconds", "Age of the oldest operation, not with an operator, that a paused source holds back; 0 if there is none.", nil, nil)
 	flagged := prometheus.NewDesc("crm_operations_needing_attention", "Open operations that wait for an operator, by what for; they are counted in their state, too.", []string{"reason"}, nil)
 	flag := prometheus.NewDesc("crm_operations_needing_attention_oldest_seconds", "How long the first of the operations that wait for an operator has been waiting; 0 if there is none.", nil, nil)
 	overdue := prometheus.NewDesc("crm_operations_overdue_seconds", "How long the next step of the open operation that is longest due has been due, or its worker's lease over; 0 if there is none.", nil, nil)
@@ -104,16 +105,19 @@ func newOpenOperationFigures(queries *crmdb.Queries, count *prometheus.Desc, log
 	}
 	tell := func(o openOperations, metrics chan<- prometheus.Metric) {
 		counts, ages, reasons := map[string]int64{}, map[string]float64{}, map[string]int64{}
-		oldestOpen, oldestFlag := 0.0, 0.0
+		oldestOpen, oldestPaused, oldestFlag := 0.0, 0.0, 0.0
 		for _, row := range o.rows {
 			counts[row.Status] += row.Operations
-			if row.Flagged {
+			switch {
+			case row.Flagged:
 				reasons[known(row.FlaggedFor, crm.Reasons())] += row.Operations
 				oldestFlag = max(oldestFlag, row.OldestFlagSeconds)
-				continue
+			case row.Paused: // somebody meant it to wait
+				oldestPaused = max(oldestPaused, row.OldestSeconds)
+			default:
+				ages[row.Status] = row.OldestSeconds
+				oldestOpen = max(oldestOpen, row.OldestSeconds)
 			}
-			ages[row.Status] = row.OldestSeconds
-			oldestOpen = max(oldestOpen, row.OldestSeconds)
 		}
 		for _, state := range openOperationStates() {
 			gauge(metrics, count, float64(counts[string(state)]), string(state))
@@ -124,10 +128,11 @@ func newOpenOperationFigures(queries *crmdb.Queries, count *prometheus.Desc, log
 		}
 		gauge(metrics, flagged, float64(reasons["other"]), "other")
 		gauge(metrics, open, oldestOpen)
+		gauge(metrics, paused, oldestPaused)
 		gauge(metrics, flag, oldestFlag)
 		gauge(metrics, overdue, o.overdueSeconds)
 	}
-	return newFigureGroup("crm", "open", openFiguresEvery, 0, log, read, tell, count, oldest, open, flagged, flag, overdue)
+	return newFigureGroup("crm", "open", openFiguresEvery, 0, log, read, tell, count, oldest, open, paused, flagged, flag, overdue)
 }
 
 // newDatabaseFigures are the figures of a side's database as a whole, and who is logged in.

@@ -97,16 +97,22 @@ func readOpenRegistrations(ctx context.Context, queries *erpdb.Queries) (o openR
 }
 
 func newOpenRegistrationFigures(queries *erpdb.Queries, count *prometheus.Desc, log *slog.Logger) *figureGroup {
-	oldest := prometheus.NewDesc("erp_registrations_oldest_seconds", "Age of the oldest registration in an open state; 0 if there is none.", []string{"state"}, nil)
-	open := prometheus.NewDesc("erp_oldest_open_registration_seconds", "Age of the oldest registration that is not final; 0 if there is none.", nil, nil)
+	oldest := prometheus.NewDesc("erp_registrations_oldest_seconds", "Age of the oldest registration in an open state, those at a paused target left out; 0 if there is none.", []string{"state"}, nil)
+	open := prometheus.NewDesc("erp_oldest_open_registration_seconds", "Age of the oldest registration that is not final, nor at a paused target; 0 if there is none.", nil, nil)
+	paused := prometheus.NewDesc("erp_oldest_paused_registration_seconds", "Age of the oldest open registration at a paused target; 0 if there is none.", nil, nil)
 	flagged := prometheus.NewDesc("erp_registrations_needing_attention", "Registrations that wait for an operator, by what for; they are counted in their state, too.", []string{"reason"}, nil)
 	flag := prometheus.NewDesc("erp_registrations_needing_attention_oldest_seconds", "How long the first of the registrations that wait for an operator has been waiting; 0 if there is none.", nil, nil)
 	overdue := prometheus.NewDesc("erp_registrations_overdue_seconds", "How long the next step of the open registration that is longest due has been due, or its worker's lease over; 0 if there is none.", nil, nil)
 	tell := func(o openRegistrations, metrics chan<- prometheus.Metric) {
 		counts, ages, reasons := map[string]int64{}, map[string]float64{}, map[string]int64{}
-		oldestOpen, oldestFlag := 0.0, 0.0
+		oldestOpen, oldestPaused, oldestFlag := 0.0, 0.0, 0.0
 		for _, row := range o.open {
-			counts[row.Status], ages[row.Status] = row.Registrations, row.OldestSeconds
+			counts[row.Status] += row.Registrations
+			if row.Paused { // somebody meant it to wait
+				oldestPaused = max(oldestPaused, row.OldestSeconds)
+				continue
+			}
+			ages[row.Status] = row.OldestSeconds
 			oldestOpen = max(oldestOpen, row.OldestSeconds)
 		}
 		for _, row := range o.flagged {
@@ -122,10 +128,11 @@ func newOpenRegistrationFigures(queries *erpdb.Queries, count *prometheus.Desc, 
 		}
 		gauge(metrics, flagged, float64(reasons["other"]), "other")
 		gauge(metrics, open, oldestOpen)
+		gauge(metrics, paused, oldestPaused)
 		gauge(metrics, flag, oldestFlag)
 		gauge(metrics, overdue, o.overdueSeconds)
 	}
 	return newFigureGroup("erp", "open", openFiguresEvery, 0, log,
 		func(ctx context.Context) (openRegistrations, error) { return readOpenRegistrations(ctx, queries) },
-		tell, count, oldest, open, flagged, flag, overdue)
+		tell, count, oldest, open, paused, flagged, flag, overdue)
 }

@@ -54,7 +54,7 @@ func TestFiguresTellOperationsByStateWithTheirAges(t *testing.T) {
 		"SO-5": "status = 'succeeded', invoice_id = gen_random_uuid(), invoice_number = 'X-1', next_attempt_at = NULL, finished_at = now(), " + sent,
 		"SO-6": "status = 'failed', next_attempt_at = NULL, finished_at = now(), " + sent,
 		"SO-7": "status = 'cancelled', next_attempt_at = NULL, finished_at = now()",
-		"SO-8": "source = 'paused', next_attempt_at = now() - interval '9 days'",
+		"SO-8": "source = 'paused', created_at = now() - interval '9 days', next_attempt_at = now() - interval '9 days'",
 	} {
 		if order == "SO-8" {
 			b.exec("INSERT INTO orders SELECT tenant_id, 'paused', order_id, version, status, content, content_hash FROM orders WHERE order_id = $1", order)
@@ -73,9 +73,10 @@ func TestFiguresTellOperationsByStateWithTheirAges(t *testing.T) {
 	wantAge(t, got, "crm_operations_oldest_seconds pending", 2*3600)
 	wantAge(t, got, "crm_operations_oldest_seconds processing", 3*3600)
 	wantAge(t, got, "crm_operations_oldest_seconds unknown", 4*3600) // not the one that is with an operator
-	wantAge(t, got, "crm_oldest_open_operation_seconds", 4*3600)
+	wantAge(t, got, "crm_oldest_open_operation_seconds", 4*3600)     // a pause is meant
 	wantAge(t, got, "crm_operations_needing_attention_oldest_seconds", 5*3600)
 	wantAge(t, got, "crm_operations_overdue_seconds", 3600) // and not the paused one
+	wantAge(t, got, "crm_oldest_paused_operation_seconds", 9*86400)
 	wantAge(t, got, "crm_oldest_pause_seconds", 2*86400)
 }
 
@@ -91,10 +92,11 @@ func TestFiguresTellRegistrationsByStateWithTheirAges(t *testing.T) {
 		"status = 'failed', reason = 'foreign_invoice', flagged_at = now() - interval '6 hours', next_attempt_at = NULL, finished_at = now(), " + sent,
 		"status = 'succeeded', reference = 'R', next_attempt_at = NULL, finished_at = now(), " + sent,
 	} {
-		b.exec(fmt.Sprintf("UPDATE registrations SET %s WHERE id = (SELECT id FROM registrations ORDER BY id OFFSET %d LIMIT 1)", change, i))
+		b.exec(fmt.Sprintf(`UPDATE registrations SET %s WHERE id = (SELECT r.id FROM registrations AS r
+			JOIN targets AS t ON t.tenant_id = r.tenant_id AND t.id = r.target_id ORDER BY t.kind = 'ledger', r.id OFFSET %d LIMIT 1)`, change, i)) // the paused target's last
 	}
 	b.exec("UPDATE targets SET paused_at = now() - interval '2 days', paused_by = 'x', pause_reason = 'y' WHERE kind = 'ledger'")
-	b.exec("UPDATE registrations SET next_attempt_at = now() - interval '9 days' WHERE status = 'pending' AND target_id IN (SELECT id FROM targets WHERE paused_at IS NOT NULL)")
+	b.exec("UPDATE registrations SET created_at = now() - interval '9 days', next_attempt_at = now() - interval '9 days' WHERE status = 'pending' AND target_id IN (SELECT id FROM targets WHERE paused_at IS NOT NULL)")
 
 	got := gather(t, NewERPMetrics(b.pool, nil))
 	wantFigures(t, got, map[string]float64{
@@ -111,6 +113,7 @@ func TestFiguresTellRegistrationsByStateWithTheirAges(t *testing.T) {
 	if overdue := got["erp_registrations_overdue_seconds"]; overdue > 2*86400 {
 		t.Errorf("the longest overdue is so for %v s: neither what nothing is safe for nor what is paused is waited for", overdue)
 	}
+	wantAge(t, got, "erp_oldest_paused_registration_seconds", 9*86400)
 	wantAge(t, got, "erp_oldest_pause_seconds", 2*86400)
 }
 
@@ -172,7 +175,7 @@ func TestEveryFigureIsThereFromTheStart(t *testing.T) {
 		add("crm_submitted_orders_total "+string(channel), texts(crm.Outcomes())...)
 	}
 	want = append(want, "crm_sweep_enqueued_total", "crm_operations_needing_attention_oldest_seconds", "crm_oldest_open_operation_seconds",
-		"crm_operations_overdue_seconds", "crm_oldest_running_job_seconds", "crm_paused_sources", "crm_oldest_pause_seconds", "crm_open_resolutions",
+		"crm_operations_overdue_seconds", "crm_oldest_running_job_seconds", "crm_paused_sources", "crm_oldest_pause_seconds", "crm_oldest_paused_operation_seconds", "crm_open_resolutions",
 		"crm_oldest_open_resolution_seconds", "crm_reconciliation_open_run_seconds", "sessions_open")
 	for _, name := range want {
 		if value, there := got[name]; !there || value != 0 {

@@ -2,13 +2,15 @@
 
 -- name: FigureListOpenOperations :many
 -- All that is open, by operations_open_idx. The reason is told only of what waits for an operator.
-SELECT status, (CASE WHEN flagged_at IS NULL THEN '' ELSE reason END)::text AS flagged_for, (flagged_at IS NOT NULL)::boolean AS flagged,
+SELECT o.status, (CASE WHEN o.flagged_at IS NULL THEN '' ELSE o.reason END)::text AS flagged_for,
+       (o.flagged_at IS NOT NULL)::boolean AS flagged, (p.source IS NOT NULL)::boolean AS paused,
        count(*) AS operations,
-       extract(epoch FROM now() - min(created_at))::float8 AS oldest_seconds,
-       coalesce(extract(epoch FROM now() - min(flagged_at)), 0)::float8 AS oldest_flag_seconds
-FROM operations
-WHERE status IN ('pending', 'processing', 'unknown')
-GROUP BY 1, 2, 3;
+       extract(epoch FROM now() - min(o.created_at))::float8 AS oldest_seconds,
+       coalesce(extract(epoch FROM now() - min(o.flagged_at)), 0)::float8 AS oldest_flag_seconds
+FROM operations AS o
+LEFT JOIN source_pauses AS p ON p.tenant_id = o.tenant_id AND p.source = o.source
+WHERE o.status IN ('pending', 'processing', 'unknown')
+GROUP BY 1, 2, 3, 4;
 
 -- name: FigureMostOverdue :one
 -- How long the time of the operation that should have been worked on first has come; 0 if there is none. Those of a paused

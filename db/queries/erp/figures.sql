@@ -2,10 +2,12 @@
 
 -- name: FigureListOpenRegistrations :many
 -- All that is open, by registrations_open_idx.
-SELECT status, count(*) AS registrations, extract(epoch FROM now() - min(created_at))::float8 AS oldest_seconds
-FROM registrations
-WHERE status IN ('pending', 'processing', 'unknown')
-GROUP BY status;
+SELECT r.status, (t.paused_at IS NOT NULL)::boolean AS paused, count(*) AS registrations,
+       extract(epoch FROM now() - min(r.created_at))::float8 AS oldest_seconds
+FROM registrations AS r
+JOIN targets AS t ON t.tenant_id = r.tenant_id AND t.id = r.target_id
+WHERE r.status IN ('pending', 'processing', 'unknown')
+GROUP BY 1, 2;
 
 -- name: FigureListFlaggedRegistrations :many
 -- What an operator was told of, open or final, by registrations_flagged_idx.
