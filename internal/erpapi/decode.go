@@ -73,8 +73,17 @@ func DecodeInvoiceRequest(body []byte) (*InvoiceRequest, error) {
 	if err := DecodeStrict(body, &r); err != nil {
 		return nil, err
 	}
+	if s := r.Sequence; s != nil && (*s > maxExactInteger || *s < -maxExactInteger) {
+		p := problem.New(problem.MalformedRequest, "sequence is beyond what a JSON number can tell exactly.")
+		p.Errors = []problem.FieldError{{Pointer: "/sequence", Detail: "is beyond 2^53 - 1"}}
+		return nil, p
+	}
 	return &r, nil
 }
+
+// maxExactInteger is the largest that RFC 8785 writes as it is (RFC 7493, 2.2): beyond it two sequences would have one
+// canonical form.
+const maxExactInteger = 1<<53 - 1
 
 func startsObject(body []byte) bool {
 	trimmed := strings.TrimLeft(string(body[:min(len(body), 64)]), " \t\r\n")

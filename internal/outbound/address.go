@@ -18,7 +18,7 @@ func ParseBase(raw string) (*url.URL, error) {
 		return nil, errors.New("the address is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, errors.New("the address must begin with http:// or https://")
-	case u.Host == "":
+	case u.Hostname() == "":
 		return nil, errors.New("the address names no host")
 	case u.User != nil:
 		return nil, errors.New("the address must not hold a user name or password; give the credential by reference")

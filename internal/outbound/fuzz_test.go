@@ -58,7 +58,7 @@ func FuzzAddress(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q and %q give %q: %v", raw, segment, address, err)
 		}
-		if request.URL.Host != base.Host || request.URL.RawQuery != "" || request.URL.Fragment != "" {
+		if request.URL.Hostname() != base.Hostname() || request.URL.Port() != base.Port() || request.URL.RawQuery != "" || request.URL.Fragment != "" {
 			t.Fatalf("%q and %q lead to %q", raw, segment, address)
 		}
 	})
