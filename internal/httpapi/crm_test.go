@@ -38,16 +38,7 @@ func setupCRM(t *testing.T) *crmServer {
 	t.Parallel()
 	pool := testdb.CRM(t)
 	store := crmstore.New(pool)
-	inserter, err := jobs.NewInserter(pool, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler, err := httpapi.NewCRM(httpapi.CRMDeps{
-		Deps: httpapi.Deps{
-			Tokens: auth.NewVerifier(store), Ready: func(ctx context.Context) error { return pool.Ping(ctx) }, Pool: pool,
-		},
-		Orders: crm.NewService(pool, inserter, crm.Options{Actions: inserter}),
-	})
+	handler, err := httpapi.NewCRM(crmDeps(t, pool))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +47,21 @@ func setupCRM(t *testing.T) *crmServer {
 	s := &crmServer{t: t, url: server.URL, pool: pool, admin: auth.NewAdmin(store)}
 	s.writer, s.reader = s.token("acme", auth.RoleWriter), s.token("acme", auth.RoleReader)
 	return s
+}
+
+// crmDeps are what the CRM side's HTTP side works with.
+func crmDeps(t *testing.T, pool *pgxpool.Pool) httpapi.CRMDeps {
+	t.Helper()
+	inserter, err := jobs.NewInserter(pool, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return httpapi.CRMDeps{
+		Deps: httpapi.Deps{
+			Tokens: auth.NewVerifier(crmstore.New(pool)), Ready: func(ctx context.Context) error { return pool.Ping(ctx) }, Pool: pool,
+		},
+		Orders: crm.NewService(pool, inserter, crm.Options{Actions: inserter}),
+	}
 }
 
 // token makes the tenant, if need be, and a token.
