@@ -12,7 +12,7 @@ RACE  ?=
 PKG   ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test screenshots pictures lint generate verify-generate verify chaos fmt clean
+.PHONY: help run build test screenshots pictures lint generate verify-generate verify chaos bench fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,13 @@ chaos: build ## anything at any time for DURATION: kill -9, frozen processes, a 
 	@$(GO) build -ldflags=-buildid=other -o bin/other/ $(PROGRAMS)
 	@bin/chaos overlay bin/skew && $(GO) build -overlay bin/skew/overlay.json -o bin/skewed/ $(PROGRAMS)
 	@bin/chaos
+
+# make bench BENCH=create,replay measures a part; ARGS="--profiles DIR --markdown docs/performance.md" and more: bin/bench --help.
+# With pgbouncer installed (apt-get install pgbouncer) it is measured, too.
+export BENCH
+BENCH ?=
+bench: build ## how fast is it, against what the database underneath allows? takes the whole machine for up to 25 minutes
+	@bin/bench $(ARGS)
 
 generate: ## generate internal/crmdb and internal/erpdb from db/queries
 	$(TOOL) sqlc generate
