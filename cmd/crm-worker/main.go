@@ -44,7 +44,7 @@ type commands struct {
 	Migrate     app.MigrateCommands     `cmd:"" help:"Bring the database's schema up to date, or show it."`
 	Tenant      app.TenantCommands      `cmd:"" help:"Make and list tenants."`
 	Token       app.TokenCommands       `cmd:"" help:"Make, list and revoke bearer tokens."`
-	Account     app.AccountCommands     `cmd:"" help:"Make, list and disable people's accounts, and change passwords."`
+	Account     app.AccountCommands     `cmd:"" help:"Make, list and disable people's accounts, and change passwords and roles."`
 	Purge       app.CRMPurgeCommand     `cmd:"" help:"Remove now what has been kept long enough; the service does it by itself."`
 	Version     version                 `cmd:"" help:"Show the version of this program."`
 }

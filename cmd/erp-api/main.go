@@ -36,7 +36,7 @@ type commands struct {
 	Migrate       app.MigrateCommands     `cmd:"" help:"Bring the database's schema up to date, or show it."`
 	Tenant        app.TenantCommands      `cmd:"" help:"Make and list tenants."`
 	Token         app.TokenCommands       `cmd:"" help:"Make, list and revoke bearer tokens."`
-	Account       app.AccountCommands     `cmd:"" help:"Make, list and disable people's accounts, and change passwords."`
+	Account       app.AccountCommands     `cmd:"" help:"Make, list and disable people's accounts, and change passwords and roles."`
 	Series        seriesCommands          `cmd:"" help:"Say how a tenant's invoices are numbered."`
 	Target        targetCommands          `cmd:"" help:"Say where a tenant's invoices are registered; hold a target's registrations back."`
 	Registrations registrationsCommands   `cmd:"" help:"Look at registrations; replay, resolve and acknowledge them."`

@@ -13,6 +13,7 @@ type AccountCommands struct {
 	Create   AccountCreate   `cmd:"" help:"Make an account for a person. The password is asked for, or read from standard input or a file."`
 	List     AccountList     `cmd:"" help:"List accounts."`
 	Password AccountPassword `cmd:"" help:"Give an account another password and end all its sessions."`
+	Role     AccountRole     `cmd:"" help:"Give an account another role, from the next request on."`
 	Disable  AccountDisable  `cmd:"" help:"Disable an account for good: its sessions and its own tokens end with the next request."`
 }
 
@@ -110,6 +111,38 @@ func (c *AccountPassword) Run(ctx context.Context, env *AdminEnv) error {
 			return err
 		}
 		_, err = fmt.Fprintf(env.Stdout, "account %s has another password, %d sessions ended\n", c.Name, ended)
+		return err
+	})
+}
+
+// AccountRole is the command "account role".
+type AccountRole struct {
+	DatabaseFlag
+	ActorFlags
+	Name    string `arg:"" help:"Log-in name."`
+	Role    string `arg:"" enum:"viewer,operator,admin" help:"What the person may do: viewer, operator or admin."`
+	Service *bool  `negatable:"" help:"Also give the queue and the figures, which belong to all tenants at once, or take them. Default: as it is."`
+}
+
+// Help says when that takes effect.
+func (AccountRole) Help() string {
+	return `Sessions go on, and the person's own tokens stay: both may do what the new role may, from the next request on. Disabling is for
+good, so there is no command that enables again: whoever comes back gets a new account under another name, since the audit names people
+by their log-in names.`
+}
+
+// Run changes the role.
+func (c *AccountRole) Run(ctx context.Context, env *AdminEnv) error {
+	return c.admin(ctx, env, func(a *auth.Admin) error {
+		account, err := a.SetRole(ctx, c.Name, auth.Role(c.Role), c.Service, c.by())
+		if err != nil {
+			return err
+		}
+		service := ""
+		if account.Service {
+			service = ", with service access"
+		}
+		_, err = fmt.Fprintf(env.Stdout, "account %s has the role %s%s\n", account.Name, account.Role, service)
 		return err
 	})
 }

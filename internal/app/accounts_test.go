@@ -121,12 +121,15 @@ func TestAccountsAreAdministeredFromTheCommandLine(t *testing.T) {
 		if strings.Contains(list, "argon2") {
 			c.t.Errorf("the list has hashes:\n%s", list)
 		}
+		if out := c.must("", "account", "role", "ada", "viewer", "--no-service"); !strings.Contains(out, "ada has the role viewer\n") {
+			c.t.Errorf("role: %s", out)
+		}
 		c.must("", "account", "disable", "ada", "--reason=left")
 		if c.logsIn("ada", "another horse battery") || c.count("sessions") != 0 {
 			c.t.Error("a disabled account still gets in")
 		}
-		if n := c.count("audit_entries WHERE actor = 'kim' AND via = 'cli' AND action LIKE 'account.%'"); n != 4 {
-			c.t.Errorf("%d audit entries of accounts, want 4", n)
+		if n := c.count("audit_entries WHERE actor = 'kim' AND via = 'cli' AND action LIKE 'account.%'"); n != 5 {
+			c.t.Errorf("%d audit entries of accounts, want 5", n)
 		}
 	})
 }

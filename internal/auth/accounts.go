@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -16,8 +17,9 @@ type AccountTx interface {
 	GetAccountByOIDC(ctx context.Context, issuer, subject string) (Account, error) // ErrAccountUnknown
 	// BindOIDC ties an account to who it is at the provider; false if it is tied already, or disabled.
 	BindOIDC(ctx context.Context, account uuid.UUID, issuer, subject string) (bound bool, err error)
-	ListAccounts(ctx context.Context, tenant string) ([]Account, error)    // "" is all tenants
-	SetPassword(ctx context.Context, account uuid.UUID, hash string) error // the account is there
+	ListAccounts(ctx context.Context, tenant string) ([]Account, error)            // "" is all tenants
+	SetPassword(ctx context.Context, account uuid.UUID, hash string) error         // the account is there
+	SetRole(ctx context.Context, account uuid.UUID, role Role, service bool) error // ErrAccountDisabled
 	DisableAccount(ctx context.Context, account uuid.UUID) (disabled bool, err error)
 	EndSessionsOf(ctx context.Context, account uuid.UUID) (ended int64, err error)
 }
@@ -93,6 +95,47 @@ func (a *Admin) SetPassword(ctx context.Context, name, hash string, by audit.By)
 		return true, err
 	})
 	return ended, err
+}
+
+// SetRole gives an account another role, and with service also what belongs to all tenants at once, or takes that (nil leaves
+// it). Sessions and the person's own tokens have the new role from the next request on. What changes nothing is not written
+// down. The role before is in the audit entry's reason.
+func (a *Admin) SetRole(ctx context.Context, name string, role Role, service *bool, by audit.By) (changed Account, err error) {
+	if _, err := ParseAccountRole(string(role)); err != nil {
+		return Account{}, err
+	}
+	err = a.store.InTx(ctx, func(tx AdminTx) error {
+		before, err := tx.GetAccount(ctx, name)
+		if err != nil {
+			return fmt.Errorf("account %q: %w", name, err)
+		}
+		changed = before
+		changed.Role = role
+		if service != nil {
+			changed.Service = *service
+		}
+		switch {
+		case before.DisabledAt != nil:
+			return fmt.Errorf("account %q: %w", name, ErrAccountDisabled)
+		case before.Role == changed.Role && before.Service == changed.Service:
+			return nil
+		}
+		if err := tx.SetRole(ctx, before.ID, changed.Role, changed.Service); err != nil {
+			return fmt.Errorf("account %q: set role: %w", name, err)
+		}
+		told := by
+		told.Reason = strings.TrimSpace(fmt.Sprintf("%s (%s, before %s)", by.Reason, changed.authority(), before.authority()))
+		return writeAudit(ctx, tx, told, AuditEntry{Tenant: before.Tenant, Action: "account.role", Subject: name})
+	})
+	return changed, err
+}
+
+// authority is an account's role for people to read.
+func (a Account) authority() string {
+	if a.Service {
+		return string(a.Role) + " with service access"
+	}
+	return string(a.Role)
 }
 
 // DisableAccount ends an account for good: its sessions and its own tokens are dead from the next request on. One that is

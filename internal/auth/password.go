@@ -62,6 +62,21 @@ func (h *Hasher) Check(ctx context.Context, password, hash string) (right bool, 
 	return right && err == nil, err
 }
 
+// Outdated says whether a hash was made with other parameters than are used now.
+func (h *Hasher) Outdated(hash string) bool {
+	params, _, _, err := argon2id.DecodeHash(hash)
+	return err == nil && *params != h.params
+}
+
+// Renew hashes a password that was found right anew. It asks nothing of the password: whoever has it may go on with it.
+func (h *Hasher) Renew(ctx context.Context, password string) (hash string, err error) {
+	err = h.work(ctx, func() error {
+		hash, err = argon2id.CreateHash(composed(password), &h.params)
+		return err
+	})
+	return hash, err
+}
+
 func (h *Hasher) work(ctx context.Context, do func() error) error {
 	select {
 	case h.places <- struct{}{}:

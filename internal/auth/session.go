@@ -54,6 +54,10 @@ var ErrSessionUnknown = errors.New("session unknown")
 type SessionStore interface {
 	AccountByName(ctx context.Context, name string) (Account, error) // ErrAccountUnknown
 
+	// RenewPasswordHash keeps another hash of the same password; false if the account is disabled, or has another one than
+	// old by now.
+	RenewPasswordHash(ctx context.Context, account uuid.UUID, old, renewed string) (done bool, err error)
+
 	// BeginSession keeps a session; false if the account is disabled or has another password by now.
 	BeginSession(ctx context.Context, s NewSession) (begun bool, err error)
 	// SessionOf gives whose session it is if it is alive, and whether it is time to touch it.
@@ -123,7 +127,41 @@ func (s *Sessions) LogIn(ctx context.Context, name, password string, from Origin
 	if err := s.store.TryWasRight(ctx, try.subjects(), try.pair); err != nil {
 		return Session{}, fmt.Errorf("forget failed log-ins: %w", err)
 	}
+	if account, err = s.renewed(ctx, account, password); err != nil {
+		return Session{}, err
+	}
 	return s.begin(ctx, account, NewSession{PasswordHash: account.PasswordHash, Origin: from})
+}
+
+// renewed gives the account with the hash of its password, which is right, as hashes are made now. If the hash can't be
+// renewed, that is left to the next log-in.
+func (s *Sessions) renewed(ctx context.Context, account Account, password string) (Account, error) {
+	if !s.hasher.Outdated(account.PasswordHash) {
+		return account, nil
+	}
+	hash, err := s.hasher.Renew(ctx, password)
+	if err != nil {
+		return account, err
+	}
+	done, err := s.store.RenewPasswordHash(ctx, account.ID, account.PasswordHash, hash)
+	switch {
+	case err != nil:
+		s.log.WarnContext(ctx, "an outdated hash of a password is left for the next log-in", "account", account.Name, "error", err)
+		return account, nil
+	case done:
+		s.log.InfoContext(ctx, "the hash of a password was renewed", "account", account.Name)
+		account.PasswordHash = hash
+		return account, nil
+	}
+	// Somebody was quicker: another log-in that has renewed it, or who has changed the password.
+	if account, err = s.accountNamed(ctx, account.Name); err != nil {
+		return account, err
+	}
+	right, err := s.hasher.Check(ctx, password, account.PasswordHash)
+	if err == nil && !right {
+		err = wrongLogIn()
+	}
+	return account, err
 }
 
 // accountNamed is the zero Account, which has no password, if there is none of that name.

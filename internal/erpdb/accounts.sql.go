@@ -160,6 +160,20 @@ func (q *Queries) AccountList(ctx context.Context, tenantID *string) ([]Account,
 	return items, nil
 }
 
+const accountRenewPasswordHash = `-- name: AccountRenewPasswordHash :execrows
+UPDATE accounts SET password_hash = $1::text
+WHERE id = $2 AND password_hash = $3::text AND disabled_at IS NULL
+`
+
+// The same password, hashed anew; nothing if it was changed meanwhile.
+func (q *Queries) AccountRenewPasswordHash(ctx context.Context, passwordHash string, iD uuid.UUID, oldHash string) (int64, error) {
+	result, err := q.db.Exec(ctx, accountRenewPasswordHash, passwordHash, iD, oldHash)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const accountSetPassword = `-- name: AccountSetPassword :execrows
 UPDATE accounts SET password_hash = $1::text
 WHERE id = $2
@@ -167,6 +181,19 @@ WHERE id = $2
 
 func (q *Queries) AccountSetPassword(ctx context.Context, passwordHash string, iD uuid.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, accountSetPassword, passwordHash, iD)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const accountSetRole = `-- name: AccountSetRole :execrows
+UPDATE accounts SET role = $1, service_access = $2
+WHERE id = $3 AND disabled_at IS NULL
+`
+
+func (q *Queries) AccountSetRole(ctx context.Context, role string, serviceAccess bool, iD uuid.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, accountSetRole, role, serviceAccess, iD)
 	if err != nil {
 		return 0, err
 	}

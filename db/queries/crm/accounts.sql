@@ -24,6 +24,15 @@ ORDER BY tenant_id, name;
 UPDATE accounts SET password_hash = @password_hash::text
 WHERE id = @id;
 
+-- name: AccountRenewPasswordHash :execrows
+-- The same password, hashed anew; nothing if it was changed meanwhile.
+UPDATE accounts SET password_hash = @password_hash::text
+WHERE id = @id AND password_hash = @old_hash::text AND disabled_at IS NULL;
+
+-- name: AccountSetRole :execrows
+UPDATE accounts SET role = @role, service_access = @service_access
+WHERE id = @id AND disabled_at IS NULL;
+
 -- name: AccountBindOIDC :execrows
 -- Once: who is bound stays so.
 UPDATE accounts SET oidc_issuer = @oidc_issuer::text, oidc_subject = @oidc_subject::text

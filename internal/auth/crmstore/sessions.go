@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"invoicebridge/internal/auth"
@@ -14,6 +15,12 @@ import (
 // AccountByName implements auth.SessionStore.
 func (s *Store) AccountByName(ctx context.Context, name string) (auth.Account, error) {
 	return account(crmdb.New(s.pool).AccountGetByName(ctx, name))
+}
+
+// RenewPasswordHash implements auth.SessionStore.
+func (s *Store) RenewPasswordHash(ctx context.Context, account uuid.UUID, old, renewed string) (bool, error) {
+	n, err := crmdb.New(s.pool).AccountRenewPasswordHash(ctx, renewed, account, old)
+	return n == 1, err
 }
 
 // BeginSession implements auth.SessionStore.

@@ -55,6 +55,15 @@ func (t tx) SetPassword(ctx context.Context, account uuid.UUID, hash string) err
 	return err
 }
 
+// SetRole implements auth.AccountTx.
+func (t tx) SetRole(ctx context.Context, account uuid.UUID, role auth.Role, service bool) error {
+	n, err := t.q.AccountSetRole(ctx, string(role), service, account)
+	if err == nil && n == 0 {
+		return auth.ErrAccountDisabled
+	}
+	return err
+}
+
 // DisableAccount implements auth.AccountTx.
 func (t tx) DisableAccount(ctx context.Context, account uuid.UUID) (bool, error) {
 	n, err := t.q.AccountDisable(ctx, account)
