@@ -49,6 +49,7 @@ func parts() []part {
 		{"overload", 4 * time.Minute, (*lab).measureOverload},
 		{"reconcile", 4 * time.Minute, (*lab).measureReconcile},
 		{"scale", 5 * time.Minute, (*lab).measureScale},
+		{"large", 12 * time.Minute, (*lab).measureLarge},
 		{"memory", 5 * time.Minute, (*lab).measureMemory},
 	}
 }
