@@ -75,15 +75,20 @@ func (w *world) open(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// lookAtStatuses reads the newest operations' statuses: the history knows if one goes back.
+// lookAtStatuses reads the newest operations' and registrations' statuses: the history knows if one goes back.
 func (w *world) lookAtStatuses(ctx context.Context) {
-	rows, err := w.pools["crm"].Query(ctx, `SELECT key, status FROM operations ORDER BY created_at DESC LIMIT 2000`)
+	w.lookAt(ctx, "crm", `SELECT key, status FROM operations ORDER BY created_at DESC LIMIT 2000`)
+	w.lookAt(ctx, "erp", `SELECT target_id || ' registration ' || id, status FROM registrations ORDER BY created_at DESC LIMIT 2000`)
+}
+
+func (w *world) lookAt(ctx context.Context, pool, query string) {
+	rows, err := w.pools[pool].Query(ctx, query)
 	if err != nil {
 		return // the database is away
 	}
 	var key, status string
 	_, _ = pgx.ForEachRow(rows, []any{&key, &status}, func() error {
-		w.history.status(key, status, status == statusSucceeded || status == "failed" || status == "cancelled")
+		w.history.status(key, status, status == statusSucceeded || status == "failed" || status == statusCancelled)
 		return nil
 	})
 }

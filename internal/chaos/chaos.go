@@ -132,9 +132,21 @@ func (w *world) quiet(ctx context.Context, r *Result, clients *sync.WaitGroup) {
 		if err == nil && open == 0 || ctx.Err() != nil {
 			break
 		}
+		w.pressWhatIsLeft(ctx)
 		pause(ctx, lookPause)
 	}
 	r.Quiet = time.Since(began)
+}
+
+// pressWhatIsLeft: what is left to people stays open until they press. One by one, too, since a replay of many whose worker
+// was killed keeps others waiting until its job is taken up.
+func (w *world) pressWhatIsLeft(ctx context.Context) {
+	if n, err := w.leftToPeople(ctx); err != nil || n == 0 {
+		return
+	}
+	if err := errors.Join(w.replayMany(ctx), w.replay(ctx)); err != nil && ctx.Err() == nil {
+		w.history.note("what is left to people could not be replayed: %v", err)
+	}
 }
 
 func (r Result) writeHistory(file string) (err error) {
@@ -168,20 +180,25 @@ func (r Result) Report(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "seed %d: %d requests of clients (%d without an answer), %d attempts of workers, %d invoices, %d operations, %d registrations; finished after %.0f s of quiet\n\n",
 		r.Seed, len(h.Exchanges), lost, len(h.Attempts), len(r.Books.Invoices), len(r.Books.Operations), len(r.Books.Registrations), r.Quiet.Seconds())
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "DISTURBANCE\tTIMES")
+	table := tabwriter.NewWriter(w, 0, 0, 1, ' ', tabwriter.Debug) // as Markdown has it
+	row := func(left string, right any) { fmt.Fprintf(table, "| %s\t %v\t\n", left, right) }
+	row("disturbance", "times")
+	row("---", "---")
 	for _, d := range disturbances() {
-		fmt.Fprintf(table, "%s\t%d\n", d.kind, h.Counts[d.kind])
+		row(string(d.kind), h.Counts[d.kind])
 	}
 	n := r.Network
-	fmt.Fprintf(table, "of %d connections: cut, held, silenced, duplicated\t%d, %d, %d, %d\n", n.Connections, n.Cut, n.Held, n.Dropped, n.Duplicated)
+	row("connections", n.Connections)
+	row("of them cut, held, silenced, duplicated", fmt.Sprintf("%d, %d, %d, %d", n.Cut, n.Held, n.Dropped, n.Duplicated))
 	broken := map[Rule]int{}
 	for _, v := range r.Violations {
 		broken[v.Rule]++
 	}
-	fmt.Fprintln(table, "\nRULE\tBROKEN")
+	fmt.Fprintln(table)
+	row("rule", "broken")
+	row("---", "---")
 	for _, rule := range Rules() {
-		fmt.Fprintf(table, "%s\t%d\n", rule, broken[rule])
+		row(string(rule), broken[rule])
 	}
 	if err := table.Flush(); err != nil || len(r.Violations) == 0 {
 		return err

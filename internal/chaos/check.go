@@ -20,6 +20,7 @@ const (
 	OneEffect           Rule = "one effect per registration"
 	NothingUnfinished   Rule = "nothing is left unfinished after quiet time"
 	FinishedStays       Rule = "what is finished stays so"
+	CancelledHasNone    Rule = "what was cancelled has no invoice"
 	SameBytes           Rule = "all attempts carry the same bytes"
 	NoFailure           Rule = "no internal error, no process that ends by itself"
 )
@@ -28,7 +29,7 @@ const (
 func Rules() []Rule {
 	return []Rule{
 		OneInvoicePerClaim, NoAnswerWithout, SameAnswer, NobodyElsesAnswer, NoOrderLost, NumbersWithoutHoles, OneEffect,
-		NothingUnfinished, FinishedStays, SameBytes, NoFailure,
+		NothingUnfinished, FinishedStays, CancelledHasNone, SameBytes, NoFailure,
 	}
 }
 
@@ -70,7 +71,10 @@ type Books struct {
 	Effects       []Effect
 }
 
-const statusSucceeded = "succeeded"
+const (
+	statusSucceeded = "succeeded"
+	statusCancelled = "cancelled"
+)
 
 // Check holds history and books to the rules. It gives every breach, in the order of the rules.
 func Check(h *History, b Books) []Violation {
@@ -162,7 +166,7 @@ func (c *checker) orders() {
 		if o.Status == statusSucceeded && (byKey[o.Key] != 1 || c.invoices[o.Invoice].Key != o.Key) {
 			c.violated(NoOrderLost, o.Key, order, "the operation succeeded with invoice %q, the ERP has %d under its key", o.Invoice, byKey[o.Key])
 		}
-		if o.Status == "failed" || o.Status == "cancelled" {
+		if _, pressed := c.history.cancels[o.Key]; o.Status == "failed" || o.Status == statusCancelled && !pressed {
 			c.violated(NoOrderLost, o.Key, order, "the operation is %s", o.Status)
 		}
 	}
@@ -224,6 +228,23 @@ func (c *checker) unfinished() {
 	}
 	for _, x := range c.history.Reverted {
 		c.violated(FinishedStays, "", "", "%s", x)
+	}
+	c.cancelled()
+}
+
+// cancelled holds what people have taken back to that: it stays so, and there is no invoice of it.
+func (c *checker) cancelled() {
+	invoiced := map[string]string{}
+	for _, i := range c.books.Invoices {
+		invoiced[i.Key] = i.Number
+	}
+	for _, o := range c.books.Operations {
+		if c.history.cancels[o.Key] && o.Status != statusCancelled {
+			c.violated(FinishedStays, o.Key, o.Order, "it was cancelled, as was confirmed, and is %s", o.Status)
+		}
+		if number := invoiced[o.Key]; number != "" && o.Status == statusCancelled {
+			c.violated(CancelledHasNone, o.Key, o.Order, "it is cancelled, and is invoice %s", number)
+		}
 	}
 }
 

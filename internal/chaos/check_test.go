@@ -83,6 +83,12 @@ func TestEachPlantedViolationIsFound(t *testing.T) {
 		{"an operation left unknown", NothingUnfinished, func(_ *History, b *Books) { b.Operations[0].Status = "unknown" }},
 		{"a registration left processing", NothingUnfinished, func(_ *History, b *Books) { b.Registrations[0].Status = "processing" }},
 		{"a finished operation that went back", FinishedStays, func(h *History, _ *Books) { h.status("k2", "unknown", false) }},
+		{"an operation that nobody cancelled, cancelled", NoOrderLost, func(_ *History, b *Books) { b.Operations[0].Status = "cancelled" }},
+		{"a confirmed cancel that did not last", FinishedStays, func(h *History, _ *Books) { h.cancel("k2", true) }},
+		{"an invoice of what was cancelled", CancelledHasNone, func(h *History, b *Books) {
+			h.cancel("k2", true)
+			b.Operations[0].Status = "cancelled"
+		}},
 		{"an attempt with other bytes", SameBytes, func(h *History, _ *Books) {
 			h.attempt(Exchange{By: "attempt", Key: "k2", Content: "other", Status: 422})
 		}},

@@ -2,9 +2,7 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -25,7 +23,7 @@ func (w *world) disturb(ctx context.Context, events []Event) {
 				w.history.note("%s could not be done: %v", e.Kind, err)
 				return
 			}
-			w.history.count(e.Kind)
+			w.history.count(e.Kind) // also what was under way when the time was over: it has disturbed
 		})
 	}
 }
@@ -63,6 +61,10 @@ func (w *world) cause(ctx context.Context, e Event) error {
 		return w.commands(ctx, "reconcile", "--tenant", tenant)
 	case Replay:
 		return w.replay(ctx)
+	case ReplayMany:
+		return w.replayMany(ctx)
+	case Cancel:
+		return w.cancel(ctx)
 	}
 	return nil
 }
@@ -113,36 +115,4 @@ func (w *world) commands(ctx context.Context, args ...string) error {
 	}
 	_, err := w.programs.Command(ctx, fleet.CRM, w.crmEnv(), args...)
 	return err
-}
-
-// replays is how many operations and registrations one press is about.
-const replays = 20
-
-// replay presses replay for whatever there is: finished, running, waiting.
-func (w *world) replay(ctx context.Context) error {
-	press := func(pool, query, base, path, token string) error {
-		rows, err := w.pools[pool].Query(ctx, query, replays)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var id string
-			if err := rows.Scan(&id); err != nil {
-				return err
-			}
-			status, answer, err := w.load.exchange(ctx, base+fmt.Sprintf(path, id), token, "", `{"reason":"chaos"}`)
-			if err == nil && status == http.StatusInternalServerError {
-				w.history.fell(fmt.Sprintf("replay of %s is answered 500 %s", id, answer))
-			}
-		}
-		return rows.Err()
-	}
-	w.history.note("replay is pressed")
-	return errors.Join(
-		press("crm", `SELECT key FROM operations ORDER BY (status NOT IN ('succeeded', 'failed', 'cancelled')) DESC, random() LIMIT $1`,
-			w.load.crms[0], "/admin/v1/operations/%s/replay", w.crmAdmin),
-		press("erp", `SELECT id::text FROM registrations ORDER BY (status NOT IN ('succeeded', 'failed')) DESC, random() LIMIT $1`,
-			w.load.erps[0], "/admin/v1/registrations/%s/replay", w.erpAdmin),
-	)
 }

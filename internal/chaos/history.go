@@ -55,10 +55,12 @@ type History struct {
 	Fell []string
 
 	final map[string]string // key to the final status it was seen in
+	// cancels are the operations for which cancel was pressed; true: and it was confirmed.
+	cancels map[string]bool
 }
 
 func newHistory() *History {
-	return &History{start: time.Now(), Counts: map[Kind]int{}, final: map[string]string{}}
+	return &History{start: time.Now(), Counts: map[Kind]int{}, final: map[string]string{}, cancels: map[string]bool{}}
 }
 
 func (h *History) now() time.Duration { return time.Since(h.start) }
@@ -105,6 +107,13 @@ func (h *History) status(key, status string, final bool) {
 	case final:
 		h.final[key] = status
 	}
+}
+
+// cancel takes note of what a press of cancel came to.
+func (h *History) cancel(key string, confirmed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cancels[key] = h.cancels[key] || confirmed
 }
 
 // about is what the history has on a key or an order, with what was going on at that time, in the order of time.

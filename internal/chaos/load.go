@@ -96,8 +96,16 @@ func (l *load) clientOfCRM(ctx, begin context.Context, n int) {
 		send := func() Exchange {
 			return l.post(ctx, byOrders, l.crms[rand.IntN(len(l.crms))]+"/v1/orders", l.crmToken, "", order, body("chaos", order, "10.00"))
 		}
-		if l.untilKnown(ctx, send) && dice.IntN(4) == 0 {
-			l.untilKnown(ctx, send) // the message comes twice
+		what := dice.IntN(8)
+		if what == 0 { // the message comes several times at once
+			var all sync.WaitGroup
+			for range 3 {
+				all.Go(func() { send() })
+			}
+			all.Wait()
+		}
+		if l.untilKnown(ctx, send) && what < 3 {
+			l.untilKnown(ctx, send) // and again, later
 		}
 	}
 }

@@ -27,6 +27,8 @@ const (
 	Purge        Kind = "purge"
 	Reconcile    Kind = "reconciliation by command"
 	Replay       Kind = "operators pressing replay"
+	ReplayMany   Kind = "operators replaying many"
+	Cancel       Kind = "operators pressing cancel"
 )
 
 // Event is one disturbance of a schedule.
@@ -55,7 +57,7 @@ func disturbances() []disturbance {
 		{FreezeERP, 2, 500 * ms, 8 * s}, {FreezeWorker, 3, 500 * ms, 25 * s},
 		{RestartOne, 3, 0, s}, {Rolling, 1, 0, s},
 		{CrashDB, 1, 0, s}, {Terminate, 3, 0, 0}, {Storm, 4, s, 5 * s}, {WrongClock, 1, 0, s},
-		{Purge, 1, 0, 0}, {Reconcile, 2, 0, 0}, {Replay, 4, 0, 0},
+		{Purge, 1, 0, 0}, {Reconcile, 2, 0, 0}, {Replay, 3, 0, 0}, {ReplayMany, 3, 0, 0}, {Cancel, 2, 0, 0},
 	}
 }
 

@@ -23,6 +23,8 @@ const (
 	tenant      = "chaos"
 	targetToken = "chaos"
 	replicas    = 2
+	// totalTime is short, so that operations are left to people, who have to press replay.
+	totalTime = 10 * time.Second
 
 	// What takes minutes at real targets takes seconds here; the settle time outlasts all that the simulator does late,
 	// and the longest request.
@@ -186,7 +188,7 @@ func (w *world) crmDatabase() []string {
 
 func (w *world) crmEnv() []string {
 	return append(w.crmDatabase(), "ERP_URL=http://"+w.workersERP.Addr(), "ERP_TOKENS="+tenant+"="+w.erpToken, "ATTEMPT_TIMEOUT=1s",
-		"CRM_SWEEP_INTERVAL=1s", "SHUTDOWN_TIMEOUT=5s")
+		"TOTAL_TIME="+totalTime.String(), "CRM_SWEEP_INTERVAL=1s", "SHUTDOWN_TIMEOUT=5s")
 }
 
 // wire starts a proxy in front of addresses.
