@@ -93,6 +93,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 
 func choose(only []string) (chosen []part, err error) {
 	known := Parts()
+	only = slices.DeleteFunc(slices.Clone(only), func(name string) bool { return name == "" })
 	for _, name := range only {
 		if !slices.Contains(known, name) {
 			return nil, fmt.Errorf("there is no part %q; there are %s", name, strings.Join(known, ", "))

@@ -43,7 +43,6 @@ func (l *lab) measureLarge(ctx context.Context) error {
 // noJobs keeps the service's own purge from what is to be purged when that is measured.
 const noJobs = "ERP_DISABLE_REGISTER=true"
 
-
 func (l *lab) compareLarge(ctx context.Context, few, large *site, fewERP, largeERP *program, size string) error {
 	clients := l.scale.clients
 	many := fmt.Sprintf("at %d invoices (%s)", l.scale.large, size)
