@@ -22,6 +22,7 @@ import (
 	"invoicebridge/internal/jobs"
 	"invoicebridge/internal/postgres"
 	"invoicebridge/internal/telemetry"
+	"invoicebridge/internal/tenantdb"
 )
 
 // Defaults of a CRMConfig, and limits of its settings.
@@ -174,6 +175,10 @@ func openCRMPool(ctx context.Context, cfg CRMConfig, traces *telemetry.Traces, s
 		return nil, err
 	}
 	if err := postgres.CheckSchema(ctx, pool, CRMSchema()); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	if err := tenantdb.New(pool).Check(ctx); err != nil {
 		pool.Close()
 		return nil, err
 	}

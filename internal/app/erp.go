@@ -18,6 +18,7 @@ import (
 	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/postgres"
 	"invoicebridge/internal/telemetry"
+	"invoicebridge/internal/tenantdb"
 )
 
 // ERPConfig is what the ERP service needs to know. Durations and numbers that are 0 stand for their defaults.
@@ -120,6 +121,9 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 	}
 	defer closePool(pool, log)
 	if err := postgres.CheckSchema(ctx, pool, ERPSchema()); err != nil {
+		return err
+	}
+	if err := tenantdb.New(pool).Check(ctx); err != nil {
 		return err
 	}
 	registering, err := newRegistering(ctx, cfg, pool, traces, slow, log)

@@ -27,7 +27,7 @@ func (s *Service) ViewOperation(ctx context.Context, tenant, key string) (Operat
 		return OperationView{}, err
 	}
 	view := OperationView{Operation: op}
-	queries := crmdb.New(s.pool)
+	queries := crmdb.New(s.db.Of(tenant))
 	id, err := queries.ResolutionGetOpenOf(ctx, tenant, key)
 	if err == nil {
 		open, err := s.GetResolution(ctx, tenant, id)

@@ -32,7 +32,7 @@ func (c *Console) ListAudit(ctx context.Context, tenant string, f AuditFilter) (
 	if err := storableFilter(f.Actor, f.Action, f.Subject); err != nil {
 		return found, err
 	}
-	err = readConsole(ctx, c.pool, func(queries *crmdb.Queries) error {
+	err = readConsole(ctx, c.db.Of(tenant), func(queries *crmdb.Queries) error {
 		found, err = listAudit(ctx, queries, tenant, f)
 		return err
 	})

@@ -26,7 +26,7 @@ func (s *Service) Cancel(ctx context.Context, tenant, key string, by audit.By) (
 		return Operation{}, err
 	}
 	for try := 1; ; try++ {
-		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return cancelOnce(ctx, tx, tenant, key, by) })
+		err := pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error { return cancelOnce(ctx, tx, tenant, key, by) })
 		if err == nil {
 			break
 		}

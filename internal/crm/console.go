@@ -12,6 +12,7 @@ import (
 
 	"invoicebridge/internal/crmdb"
 	"invoicebridge/internal/erpapi"
+	"invoicebridge/internal/tenantdb"
 )
 
 // DefaultERPPatience is how long the page of an operation waits for the ERP.
@@ -51,7 +52,7 @@ type ConsoleOptions struct {
 // Console reads what the console shows. It changes nothing, save that it records what was refused (RecordRefusal), and
 // what was imported. Everything it gives belongs to the tenant that it is asked for. It is safe for concurrent use.
 type Console struct {
-	pool *pgxpool.Pool
+	db   tenantdb.DB
 	opts ConsoleOptions
 
 	mu sync.Mutex
@@ -73,13 +74,13 @@ func NewConsole(pool *pgxpool.Pool, opts ConsoleOptions) *Console {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Console{pool: pool, opts: opts, activity: map[string]keptActivity{}}
+	return &Console{db: tenantdb.New(pool), opts: opts, activity: map[string]keptActivity{}}
 }
 
 // readConsole runs queries whose conditions depend on what is asked for, in one read-only transaction: one view of the data, and
 // plans that are made for just these conditions.
-func readConsole(ctx context.Context, pool *pgxpool.Pool, do func(*crmdb.Queries) error) error {
-	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+func readConsole(ctx context.Context, db tenantdb.Scope, do func(*crmdb.Queries) error) error {
+	return pgx.BeginTxFunc(ctx, db, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		queries := crmdb.New(tx)
 		if err := queries.ConsolePlan(ctx); err != nil {
 			return fmt.Errorf("set how to plan: %w", err)

@@ -85,7 +85,7 @@ type keptActivity struct {
 // Dashboard gives the figures of one tenant. Their cost is bounded however many operations there are; the attempts of the
 // last 24 hours are counted at most twice a minute.
 func (c *Console) Dashboard(ctx context.Context, tenant string) (d Dashboard, err error) {
-	err = readConsole(ctx, c.pool, func(queries *crmdb.Queries) error {
+	err = readConsole(ctx, c.db.Of(tenant), func(queries *crmdb.Queries) error {
 		if d.States, err = countStates(ctx, queries, tenant); err != nil {
 			return fmt.Errorf("count states: %w", err)
 		}

@@ -91,12 +91,12 @@ func (s *Service) ListDivergences(ctx context.Context, tenant string, f Divergen
 	}
 	limit := int(arg.MaxItems)
 	arg.MaxItems++ // one more tells whether there is a next page
-	rows, err := crmdb.New(s.pool).DivergenceListPage(ctx, arg)
+	rows, err := crmdb.New(s.db.Of(tenant)).DivergenceListPage(ctx, arg)
 	if err != nil {
 		return nil, "", fmt.Errorf("list divergences: %w", err)
 	}
 	if len(rows) == 0 {
-		if _, err := crmdb.New(s.pool).TenantGet(ctx, tenant); errors.Is(err, pgx.ErrNoRows) {
+		if _, err := crmdb.New(s.db.Of(tenant)).TenantGet(ctx, tenant); errors.Is(err, pgx.ErrNoRows) {
 			return nil, "", problem.New(problem.NotFound, "There is no tenant %q.", excerpt(tenant))
 		} else if err != nil {
 			return nil, "", fmt.Errorf("list divergences: %w", err)

@@ -52,7 +52,7 @@ func (s *Service) decideDivergence(ctx context.Context, tenant string, id int64,
 		return Divergence{}, err
 	}
 	var refused bool
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
 		queries := crmdb.New(tx)
 		n, err := decide(ctx, queries)
 		if err != nil || n == 0 {
@@ -78,7 +78,7 @@ func (s *Service) decideDivergence(ctx context.Context, tenant string, id int64,
 
 // GetDivergence gives one divergence; the problem is not-found if the tenant has none of that id.
 func (s *Service) GetDivergence(ctx context.Context, tenant string, id int64) (Divergence, error) {
-	row, err := crmdb.New(s.pool).DivergenceGet(ctx, tenant, id)
+	row, err := crmdb.New(s.db.Of(tenant)).DivergenceGet(ctx, tenant, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Divergence{}, problem.New(problem.NotFound, "There is no divergence of this id.")
 	}

@@ -26,7 +26,7 @@ func (c *Console) SearchDivergences(ctx context.Context, tenant string, f Diverg
 	if err := storableFilter(f.Key, f.Source, f.Order); err != nil {
 		return found, err
 	}
-	err = readConsole(ctx, c.pool, func(queries *crmdb.Queries) error {
+	err = readConsole(ctx, c.db.Of(tenant), func(queries *crmdb.Queries) error {
 		found, err = searchDivergences(ctx, queries, tenant, f)
 		return err
 	})

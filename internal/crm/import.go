@@ -80,7 +80,7 @@ func (c *Console) BeginImport(ctx context.Context, tenant string, i Import) (uui
 	if err != nil {
 		return uuid.Nil, fmt.Errorf("begin import: %w", err)
 	}
-	err = crmdb.New(c.pool).ImportInsert(ctx, crmdb.ImportInsertParams{
+	err = crmdb.New(c.db.Of(tenant)).ImportInsert(ctx, crmdb.ImportInsertParams{
 		ID: id, TenantID: tenant, FileName: storable(i.File), Format: i.Format, KeepGood: i.KeepGood, Actor: storable(i.Actor),
 	})
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *Console) FinishImport(ctx context.Context, tenant string, i Import) err
 		arg.RefusedLines, arg.RefusedOrders = append(arg.RefusedLines, row.Line), append(arg.RefusedOrders, storable(row.Order))
 		arg.RefusedOutcomes, arg.RefusedReasons = append(arg.RefusedOutcomes, row.Outcome), append(arg.RefusedReasons, storable(row.Reason))
 	}
-	n, err := crmdb.New(c.pool).ImportFinish(ctx, arg)
+	n, err := crmdb.New(c.db.Of(tenant)).ImportFinish(ctx, arg)
 	if err == nil && n == 0 {
 		err = errors.New("there is no such import that has not ended")
 	}
@@ -147,7 +147,7 @@ func (r importRow) told() Import {
 
 // GetImport gives one import with the first rows that were not taken; the problem is not-found if the tenant has none of that id.
 func (c *Console) GetImport(ctx context.Context, tenant string, id uuid.UUID) (Import, error) {
-	row, err := crmdb.New(c.pool).ImportGet(ctx, tenant, id)
+	row, err := crmdb.New(c.db.Of(tenant)).ImportGet(ctx, tenant, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Import{}, problem.New(problem.NotFound, "There is no such import.")
 	}
@@ -160,7 +160,7 @@ func (c *Console) GetImport(ctx context.Context, tenant string, id uuid.UUID) (I
 // ListImports gives one page of a tenant's imports, the newest first unless OldestFirst.
 func (c *Console) ListImports(ctx context.Context, tenant string, q PageQuery) (found Page[Import], err error) {
 	arg := crmdb.ImportListNewestParams{TenantID: tenant}
-	err = readConsole(ctx, c.pool, func(queries *crmdb.Queries) error {
+	err = readConsole(ctx, c.db.Of(tenant), func(queries *crmdb.Queries) error {
 		rows, err := importPaging(ctx, queries, arg).page(q)
 		found, err = pageOf(rows, err, func(r crmdb.ImportListNewestRow) Import {
 			return importRow{

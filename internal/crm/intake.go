@@ -48,7 +48,7 @@ type Refusal struct {
 func (c *Console) RecordRefusal(ctx context.Context, r Refusal) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refusalTimeLimit)
 	defer cancel()
-	kept, err := crmdb.New(c.pool).IntakeRefusalInsert(ctx, r.params())
+	kept, err := crmdb.New(c.db.Of(r.Tenant)).IntakeRefusalInsert(ctx, r.params())
 	switch {
 	case err != nil:
 		c.opts.Logger.LogAttrs(ctx, slog.LevelWarn, "a refusal could not be written down",
@@ -124,7 +124,7 @@ func (c *Console) ListRefusals(ctx context.Context, tenant string, f RefusalFilt
 		Source: orNil(normaliseID(f.Source)), OrderID: orNil(normaliseID(f.Order)),
 		ReceivedFrom: timeOrNil(f.From), ReceivedTo: timeOrNil(f.To),
 	}
-	err = readConsole(ctx, c.pool, func(queries *crmdb.Queries) error {
+	err = readConsole(ctx, c.db.Of(tenant), func(queries *crmdb.Queries) error {
 		rows, err := refusalPaging(ctx, queries, arg).page(f.PageQuery)
 		found, err = pageOf(rows, err, func(r crmdb.IntakeRefusalListNewestRow) IntakeRefusal {
 			return refusalRow{
@@ -177,7 +177,7 @@ func (r refusalRow) refusal() IntakeRefusal {
 
 // GetRefusal gives one refusal with the beginning of what came; the problem is not-found if the tenant has none of that id.
 func (c *Console) GetRefusal(ctx context.Context, tenant string, id int64) (IntakeRefusal, error) {
-	row, err := crmdb.New(c.pool).IntakeRefusalGet(ctx, tenant, id)
+	row, err := crmdb.New(c.db.Of(tenant)).IntakeRefusalGet(ctx, tenant, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return IntakeRefusal{}, problem.New(problem.NotFound, "There is no such refusal, or it was kept long enough.")
 	}
@@ -195,7 +195,7 @@ type FullHour struct {
 
 // ListFullHours gives the hours of the last 24 in which more was refused than is kept, the newest first.
 func (c *Console) ListFullHours(ctx context.Context, tenant string) ([]FullHour, error) {
-	rows, err := crmdb.New(c.pool).IntakeRefusalListFullHours(ctx, tenant, RefusalsPerHour)
+	rows, err := crmdb.New(c.db.Of(tenant)).IntakeRefusalListFullHours(ctx, tenant, RefusalsPerHour)
 	if err != nil {
 		return nil, fmt.Errorf("list full hours: %w", err)
 	}

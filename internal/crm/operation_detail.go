@@ -51,7 +51,7 @@ type OrderVersion struct {
 // OperationDetail gives what stands around an operation, in one view of the data. The problem is not-found if the tenant
 // has none of that key.
 func (c *Console) OperationDetail(ctx context.Context, tenant, key string) (d OperationDetail, err error) {
-	err = readConsole(ctx, c.pool, func(queries *crmdb.Queries) error {
+	err = readConsole(ctx, c.db.Of(tenant), func(queries *crmdb.Queries) error {
 		row, err := queries.OperationGetDetail(ctx, tenant, key)
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ type OrderHistory struct {
 // that is not there. The ids are compared as Submit compares them.
 func (c *Console) OrderHistory(ctx context.Context, tenant, source, order string) (h OrderHistory, err error) {
 	source, order = normaliseID(source), normaliseID(order)
-	err = readConsole(ctx, c.pool, func(queries *crmdb.Queries) error {
+	err = readConsole(ctx, c.db.Of(tenant), func(queries *crmdb.Queries) error {
 		if h.Versions, err = listVersions(ctx, queries, tenant, source, order); err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ type OrderDetail struct {
 // that id. The ids are compared as Submit compares them.
 func (s *Service) GetOrder(ctx context.Context, tenant, source, order string) (OrderDetail, error) {
 	source, order = normaliseID(source), normaliseID(order)
-	queries := crmdb.New(s.pool)
+	queries := crmdb.New(s.db.Of(tenant))
 	row, err := queries.OrderGet(ctx, tenant, source, order)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return OrderDetail{}, problem.New(problem.NotFound, "There is no such order.")
@@ -63,7 +63,7 @@ func (s *Service) GetOrder(ctx context.Context, tenant, source, order string) (O
 
 // GetOperation gives one operation with its attempts; the problem is not-found if the tenant has none of that key.
 func (s *Service) GetOperation(ctx context.Context, tenant, key string) (Operation, error) {
-	queries := crmdb.New(s.pool)
+	queries := crmdb.New(s.db.Of(tenant))
 	row, err := queries.OperationGetByKey(ctx, tenant, key)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Operation{}, problem.New(problem.NotFound, "There is no operation with this key.")
@@ -95,7 +95,7 @@ type OperationFilter struct {
 // the last. Going through the pages shows every operation that was there at the start just once, whatever comes in
 // meanwhile. A wrong filter is malformed-request.
 func (s *Service) ListOperations(ctx context.Context, tenant string, f OperationFilter) (page []Operation, next string, err error) {
-	found, err := searchOperations(ctx, s.pool, tenant, OperationSearch{
+	found, err := searchOperations(ctx, s.db.Of(tenant), tenant, OperationSearch{
 		Status: f.Status, PageQuery: PageQuery{Limit: f.Limit, Cursor: f.Cursor},
 	})
 	return found.Items, found.Next, err

@@ -39,7 +39,7 @@ func (s *Service) StartReconciliation(ctx context.Context, tenant string, by aud
 		return ReconciliationRun{}, errors.New("start reconciliation: no jobs for it are configured")
 	}
 	id := uuid.Must(uuid.NewV7())
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
 		queries := crmdb.New(tx)
 		_, err := queries.ReconciliationRunBegin(ctx, crmdb.ReconciliationRunBeginParams{
 			ID: id, TenantID: tenant, Scope: ReconcileScope, Phase: phaseInvoices, OverlapSeconds: s.opts.ReconcileOverlap.Seconds(),
@@ -59,7 +59,7 @@ func (s *Service) StartReconciliation(ctx context.Context, tenant string, by aud
 	if err != nil {
 		return ReconciliationRun{}, fmt.Errorf("start reconciliation: %w", err)
 	}
-	row, err := crmdb.New(s.pool).ReconciliationRunGet(ctx, tenant, id)
+	row, err := crmdb.New(s.db.Of(tenant)).ReconciliationRunGet(ctx, tenant, id)
 	if err != nil {
 		return ReconciliationRun{}, fmt.Errorf("start reconciliation: read it: %w", err)
 	}
@@ -82,7 +82,7 @@ func refuseReconciliation(ctx context.Context, queries *crmdb.Queries, tenant st
 // last.
 func (s *Service) ListReconciliations(ctx context.Context, tenant string, f PageFilter) (page []ReconciliationRun, next string, err error) {
 	return forward(f, func(at *time.Time, id *uuid.UUID, limit int32) ([]crmdb.ReconciliationRunListPageRow, error) {
-		rows, err := crmdb.New(s.pool).ReconciliationRunListPage(ctx, crmdb.ReconciliationRunListPageParams{
+		rows, err := crmdb.New(s.db.Of(tenant)).ReconciliationRunListPage(ctx, crmdb.ReconciliationRunListPageParams{
 			TenantID: tenant, Scope: ReconcileScope, AfterStartedAt: at, AfterID: id, MaxItems: limit,
 		})
 		if err != nil {

@@ -26,7 +26,7 @@ func (s *Service) Replay(ctx context.Context, tenant, key string, by audit.By) (
 	if err := checkBy(by); err != nil {
 		return Operation{}, err
 	}
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
 		queries := crmdb.New(tx)
 		id, err := handBack(ctx, queries, tenant, key, by)
 		if err != nil {

@@ -44,7 +44,7 @@ func (s *Service) PreviewReplays(ctx context.Context, tenant string, f ReplayFil
 	if err := f.check(); err != nil {
 		return ReplayPreview{}, err
 	}
-	queries, count := crmdb.New(s.pool), f.countParams(tenant)
+	queries, count := crmdb.New(s.db.Of(tenant)), f.countParams(tenant)
 	n, err := queries.ReplayCount(ctx, count)
 	if err != nil {
 		return ReplayPreview{}, fmt.Errorf("count what can be replayed: %w", err)
@@ -76,7 +76,7 @@ func (s *Service) StartReplays(ctx context.Context, tenant string, f ReplayFilte
 		return ReplayRun{}, errors.New("start replays: no jobs for it are configured")
 	}
 	id := uuid.Must(uuid.NewV7())
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
 		queries := crmdb.New(tx)
 		matched, err := s.freeze(ctx, queries, tenant, id, f, by)
 		switch {
@@ -123,7 +123,7 @@ const replayBatch = 50
 // transaction with their results, and says whether the run has come to its end. It may be called at any time by anybody:
 // whoever works on the same run takes turns, and no operation has two results.
 func (s *Service) WorkReplayRun(ctx context.Context, id uuid.UUID) (finished bool, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, s.db.Unscoped(), func(tx pgx.Tx) error {
 		queries := crmdb.New(tx)
 		run, err := queries.ReplayRunLock(ctx, id)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -203,7 +203,7 @@ func (s *Service) StopReplayRun(ctx context.Context, tenant string, id uuid.UUID
 	if _, err := s.GetReplayRun(ctx, tenant, id); err != nil {
 		return ReplayRun{}, err
 	}
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
 		queries := crmdb.New(tx)
 		if _, err := queries.ReplayRunLock(ctx, id); errors.Is(err, pgx.ErrNoRows) {
 			return problem.New(problem.WrongState, "It has come to its end.")
@@ -223,7 +223,7 @@ func (s *Service) StopReplayRun(ctx context.Context, tenant string, id uuid.UUID
 
 // GetReplayRun gives one run; the problem is not-found if the tenant has none of that id.
 func (s *Service) GetReplayRun(ctx context.Context, tenant string, id uuid.UUID) (ReplayRun, error) {
-	row, err := crmdb.New(s.pool).ReplayRunGet(ctx, tenant, id)
+	row, err := crmdb.New(s.db.Of(tenant)).ReplayRunGet(ctx, tenant, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ReplayRun{}, problem.New(problem.NotFound, "There is no replay of this id.")
 	}
@@ -236,7 +236,7 @@ func (s *Service) GetReplayRun(ctx context.Context, tenant string, id uuid.UUID)
 // ListReplayRuns gives one page of a tenant's runs, the newest first, and the cursor of the next page; "" after the last.
 func (s *Service) ListReplayRuns(ctx context.Context, tenant string, f PageFilter) (page []ReplayRun, next string, err error) {
 	return forward(f, func(at *time.Time, id *uuid.UUID, limit int32) ([]crmdb.ReplayRunListPageRow, error) {
-		rows, err := crmdb.New(s.pool).ReplayRunListPage(ctx, crmdb.ReplayRunListPageParams{TenantID: tenant, AfterStartedAt: at, AfterID: id, MaxItems: limit})
+		rows, err := crmdb.New(s.db.Of(tenant)).ReplayRunListPage(ctx, crmdb.ReplayRunListPageParams{TenantID: tenant, AfterStartedAt: at, AfterID: id, MaxItems: limit})
 		if err != nil {
 			return nil, fmt.Errorf("list replays: %w", err)
 		}
@@ -285,7 +285,7 @@ func (s *Service) ListReplayItems(ctx context.Context, tenant string, id uuid.UU
 		result := string(f.Result)
 		arg.Result = &result
 	}
-	rows, err := crmdb.New(s.pool).ReplayItemListPage(ctx, arg)
+	rows, err := crmdb.New(s.db.Of(tenant)).ReplayItemListPage(ctx, arg)
 	if err != nil {
 		return nil, "", fmt.Errorf("list a replay's operations: %w", err)
 	}

@@ -38,7 +38,7 @@ func (s *Service) ApproveResolution(ctx context.Context, tenant string, id uuid.
 	if why := said.contradiction(row); why != "" {
 		return Resolution{}, problem.New(problem.WrongState, "The ERP contradicts this: %s Nothing was changed.", why)
 	}
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
 		queries := crmdb.New(tx)
 		// The operation first: who proposes locks it, and then looks for an open proposal.
 		if err := applyResolution(ctx, queries, tenant, row, by); err != nil {
@@ -169,7 +169,7 @@ func (s *Service) endResolution(ctx context.Context, tenant string, id uuid.UUID
 		}
 		return Resolution{}, problem.New(problem.WrongState, "%s", why)
 	}
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
 		return decideResolution(ctx, crmdb.New(tx), tenant, row, status, "", by)
 	})
 	if err != nil {

@@ -82,7 +82,7 @@ func (s *Service) ProposeResolution(ctx context.Context, tenant, key string, p P
 	if invoice != nil {
 		arg.InvoiceID, arg.InvoiceNumber = &invoice.ID, &invoice.Number
 	}
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
 		queries := crmdb.New(tx)
 		if _, err := queries.ResolutionInsert(ctx, arg); err != nil {
 			return err
@@ -136,7 +136,7 @@ func (s *Service) GetResolution(ctx context.Context, tenant string, id uuid.UUID
 }
 
 func (s *Service) resolutionRow(ctx context.Context, tenant string, id uuid.UUID) (crmdb.ResolutionGetRow, error) {
-	row, err := crmdb.New(s.pool).ResolutionGet(ctx, tenant, id)
+	row, err := crmdb.New(s.db.Of(tenant)).ResolutionGet(ctx, tenant, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return row, problem.New(problem.NotFound, "There is no resolution of this id.")
 	}
@@ -159,7 +159,7 @@ func (s *Service) ListResolutions(ctx context.Context, tenant string, f Resoluti
 	}
 	return forward(PageFilter{Limit: f.Limit, Cursor: f.Cursor}, func(at *time.Time, id *uuid.UUID, limit int32) ([]crmdb.ResolutionListPageRow, error) {
 		arg.AfterProposedAt, arg.AfterID, arg.MaxItems = at, id, limit
-		rows, err := crmdb.New(s.pool).ResolutionListPage(ctx, arg)
+		rows, err := crmdb.New(s.db.Of(tenant)).ResolutionListPage(ctx, arg)
 		if err != nil {
 			return nil, fmt.Errorf("list resolutions: %w", err)
 		}

@@ -48,7 +48,7 @@ func (s *Service) Revise(ctx context.Context, tenant, key string, request *erpap
 	if err := checkBy(by); err != nil {
 		return Operation{}, err
 	}
-	row, err := crmdb.New(s.pool).OperationGetByKey(ctx, tenant, key)
+	row, err := crmdb.New(s.db.Of(tenant)).OperationGetByKey(ctx, tenant, key)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Operation{}, problem.New(problem.NotFound, "There is no operation with this key.")
 	}
@@ -109,7 +109,7 @@ func corrected(row crmdb.OperationGetByKeyRow, r *erpapi.InvoiceRequest) (*incom
 }
 
 func (s *Service) reviseOnce(ctx context.Context, tenant, key string, in *incoming, by audit.By) (revision string, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
 		call := &submitTx{tx: tx, queries: crmdb.New(tx), jobs: s.jobs, tenant: tenant, states: map[orderID]*orderState{}}
 		st, op, err := call.lockRevised(ctx, key, in)
 		if err != nil {

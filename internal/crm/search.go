@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"invoicebridge/internal/crmdb"
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/problem"
+	"invoicebridge/internal/tenantdb"
 )
 
 // maxFoundOrders bounds of how many orders a search shows the operations.
@@ -50,14 +50,14 @@ type OperationPage struct {
 // SearchOperations gives one page of a tenant's operations, the newest first unless OldestFirst. Going through the pages,
 // either way, shows every operation that was there at the start just once. A wrong filter is malformed-request.
 func (c *Console) SearchOperations(ctx context.Context, tenant string, f OperationSearch) (OperationPage, error) {
-	return searchOperations(ctx, c.pool, tenant, f)
+	return searchOperations(ctx, c.db.Of(tenant), tenant, f)
 }
 
-func searchOperations(ctx context.Context, pool *pgxpool.Pool, tenant string, f OperationSearch) (found OperationPage, err error) {
+func searchOperations(ctx context.Context, db tenantdb.Scope, tenant string, f OperationSearch) (found OperationPage, err error) {
 	if err := f.check(); err != nil {
 		return found, err
 	}
-	err = readConsole(ctx, pool, func(queries *crmdb.Queries) error {
+	err = readConsole(ctx, db, func(queries *crmdb.Queries) error {
 		var arg crmdb.OperationSearchNewestParams
 		if arg, found.Cut, err = f.params(ctx, queries, tenant); err != nil {
 			return err
@@ -193,7 +193,7 @@ func timeOrNil(t time.Time) *time.Time {
 
 // ListSources gives the sources whose orders came in, by name, at most 200.
 func (c *Console) ListSources(ctx context.Context, tenant string) ([]string, error) {
-	sources, err := crmdb.New(c.pool).OperationListSources(ctx, maxSources, tenant)
+	sources, err := crmdb.New(c.db.Of(tenant)).OperationListSources(ctx, maxSources, tenant)
 	if err != nil {
 		return nil, fmt.Errorf("list sources: %w", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"invoicebridge/internal/tenantdb"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -33,7 +35,7 @@ type Options struct {
 
 // Service takes orders in and tells what became of them. It is safe for concurrent use.
 type Service struct {
-	pool *pgxpool.Pool
+	db   tenantdb.DB
 	jobs JobInserter
 	opts Options
 	log  *slog.Logger
@@ -48,7 +50,7 @@ func NewService(pool *pgxpool.Pool, jobs JobInserter, opts Options) *Service {
 	if opts.ReconcileOverlap <= 0 {
 		opts.ReconcileOverlap = DefaultReconcileOverlap
 	}
-	s := &Service{pool: pool, jobs: jobs, opts: opts, log: opts.Logger, told: opts.Submitted}
+	s := &Service{db: tenantdb.New(pool), jobs: jobs, opts: opts, log: opts.Logger, told: opts.Submitted}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

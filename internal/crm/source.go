@@ -66,12 +66,12 @@ func requireTenant(ctx context.Context, queries *crmdb.Queries, tenant string) e
 
 // ListSources gives every source that a tenant has orders from, or has paused, by name.
 func (s *Service) ListSources(ctx context.Context, tenant string) ([]Source, error) {
-	rows, err := crmdb.New(s.pool).SourceList(ctx, tenant)
+	rows, err := crmdb.New(s.db.Of(tenant)).SourceList(ctx, tenant)
 	if err != nil {
 		return nil, fmt.Errorf("list sources: %w", err)
 	}
 	if len(rows) == 0 {
-		return []Source{}, requireTenant(ctx, crmdb.New(s.pool), tenant)
+		return []Source{}, requireTenant(ctx, crmdb.New(s.db.Of(tenant)), tenant)
 	}
 	sources := make([]Source, len(rows))
 	for i, r := range rows {
@@ -92,7 +92,7 @@ func (s *Service) PauseSource(ctx context.Context, tenant, source string, by aud
 		return SourcePause{}, err
 	}
 	pause := SourcePause{PausedBy: by.Actor, Reason: by.Reason}
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
+	err := pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) (err error) {
 		queries := crmdb.New(tx)
 		if err := requireTenant(ctx, queries, tenant); err != nil {
 			return err
@@ -141,7 +141,7 @@ func (s *Service) ResumeSource(ctx context.Context, tenant, source string, by au
 	if err := errors.Join(checkBy(by), checkSource(source)); err != nil {
 		return 0, err
 	}
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
 		queries := crmdb.New(tx)
 		n, err := queries.SourcePauseDelete(ctx, tenant, source)
 		if err != nil {

@@ -74,7 +74,7 @@ func brokenOff(err error) bool {
 }
 
 func (s *Service) submitOnce(ctx context.Context, tenant string, channel Channel, prepared []incoming, opt SubmitOptions) (submissions []Submission, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
 		call := &submitTx{tx: tx, queries: crmdb.New(tx), jobs: s.jobs, tenant: tenant, channel: channel, incoming: prepared}
 		if err := call.lockOrders(ctx); err != nil {
 			return err

@@ -29,7 +29,7 @@ type submitTx struct {
 
 	now    time.Time // the database's
 	states map[orderID]*orderState
-	inbox  []crmdb.InboxMessageCopyParams
+	inbox  []message
 }
 
 // lockOrders locks every order of the call and reads where each stands.

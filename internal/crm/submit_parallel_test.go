@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"invoicebridge/internal/problem"
+	"invoicebridge/internal/tenantdb"
 	"invoicebridge/internal/testdb"
 )
 
@@ -91,7 +92,7 @@ func TestTransactionBrokenOffAgainAndAgainIsUnavailable(t *testing.T) {
 // breakOff lets the database end the next n transactions at their COMMIT, as it does on a serialization failure.
 func (s *submitSetup) breakOff(n int) {
 	s.t.Helper()
-	s.exec("CREATE SEQUENCE broken_off") // counts on although the transactions are rolled back
+	s.exec("CREATE SEQUENCE broken_off; GRANT USAGE ON SEQUENCE broken_off TO " + tenantdb.Role) // counts on although the transactions are rolled back
 	s.exec(fmt.Sprintf(`CREATE FUNCTION break_off() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN
 			IF nextval('broken_off') <= %d THEN RAISE EXCEPTION 'broken off' USING ERRCODE = 'serialization_failure'; END IF;

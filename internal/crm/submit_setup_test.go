@@ -13,6 +13,7 @@ import (
 
 	"invoicebridge/internal/crmdb"
 	"invoicebridge/internal/erpapi"
+	"invoicebridge/internal/tenantdb"
 	"invoicebridge/internal/testdb"
 )
 
@@ -45,7 +46,7 @@ func setupSubmit(t *testing.T) *submitSetup {
 	t.Helper()
 	t.Parallel()
 	s := &submitSetup{t: t, pool: testdb.CRM(t), jobs: &recordedJobs{}}
-	s.exec("CREATE TABLE test_jobs (operation_id uuid, scheduled_at timestamptz)")
+	s.exec("CREATE TABLE test_jobs (operation_id uuid, scheduled_at timestamptz); GRANT INSERT ON test_jobs TO " + tenantdb.Role)
 	if _, err := crmdb.New(s.pool).TenantInsert(t.Context(), testTenant, "Acme"); err != nil {
 		t.Fatal(err)
 	}

@@ -41,16 +41,24 @@ func (c *submitTx) takeAll() []Submission {
 // receive notes a message for the inbox. A refused one does not take its message id: it may come again, and is
 // judged anew then.
 func (c *submitTx) receive(in *incoming, s Submission, content hash) {
-	row := crmdb.InboxMessageCopyParams{
-		TenantID: c.tenant, Source: storable(in.id.source), Channel: string(c.channel), OrderID: storable(in.id.order),
-		Version: s.Version, ContentHash: content[:], Outcome: string(s.Outcome), Detail: s.Detail,
+	row := message{
+		source: storable(in.id.source), order: storable(in.id.order), version: s.Version, content: content, outcome: s.Outcome, detail: s.Detail,
 	}
 	if s.Outcome == OutcomeRefused {
-		row.Detail = storable(refusedDetail(in.messageID, s))
-	} else if in.messageID != "" {
-		row.MessageID = &in.messageID
+		row.detail = storable(refusedDetail(in.messageID, s))
+	} else {
+		row.id = in.messageID
 	}
 	c.inbox = append(c.inbox, row)
+}
+
+// message is one for the inbox; id is "" where it has none, or may not keep it.
+type message struct {
+	source, id, order string
+	version           int64
+	content           hash
+	outcome           Outcome
+	detail            string
 }
 
 func refusedDetail(messageID string, s Submission) string {
@@ -92,11 +100,25 @@ func (c *submitTx) write(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
-	if len(c.inbox) == 0 {
-		return nil
-	}
-	if _, err := c.queries.InboxMessageCopy(ctx, c.inbox); err != nil {
+	if err := c.insertMessages(ctx); err != nil {
 		return fmt.Errorf("insert messages: %w", err)
+	}
+	return nil
+}
+
+func (c *submitTx) insertMessages(ctx context.Context) error {
+	for _, part := range chunks(c.inbox) {
+		arg := crmdb.InboxMessageInsertParams{TenantID: c.tenant, Channel: string(c.channel)}
+		for i := range part {
+			m := &part[i]
+			arg.Sources, arg.MessageIds = append(arg.Sources, m.source), append(arg.MessageIds, m.id)
+			arg.OrderIds, arg.Versions = append(arg.OrderIds, m.order), append(arg.Versions, m.version)
+			arg.ContentHashes = append(arg.ContentHashes, m.content[:])
+			arg.Outcomes, arg.Details = append(arg.Outcomes, string(m.outcome)), append(arg.Details, m.detail)
+		}
+		if err := c.queries.InboxMessageInsert(ctx, arg); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -181,22 +203,22 @@ func (c *submitTx) markOperations(ctx context.Context, states []*orderState) err
 
 // insertOperations inserts the new operations and their jobs.
 func (c *submitTx) insertOperations(ctx context.Context, states []*orderState) error {
-	var rows []crmdb.OperationCopyParams
+	var made []newOperation
 	var ids []uuid.UUID
 	for _, st := range states {
-		made := operationsWhere([]*orderState{st}, func(op *operationState) bool { return op.change == operationNew })
-		trace := c.traceOf(ctx, made)
-		for _, op := range made {
-			row := c.operationRow(st, op)
-			row.TraceContext = trace
-			rows, ids = append(rows, row), append(ids, op.id)
+		ofOrder := operationsWhere([]*orderState{st}, func(op *operationState) bool { return op.change == operationNew })
+		trace := c.traceOf(ctx, ofOrder)
+		for _, op := range ofOrder {
+			made, ids = append(made, newOperation{op, st.id, trace}), append(ids, op.id)
 		}
 	}
-	if len(rows) == 0 {
+	if len(made) == 0 {
 		return nil
 	}
-	if _, err := c.queries.OperationCopy(ctx, rows); err != nil {
-		return err
+	for _, part := range chunks(made) {
+		if err := c.queries.OperationInsert(ctx, c.insertParams(part)); err != nil {
+			return err
+		}
 	}
 	if err := c.jobs.InsertDeliveries(ctx, c.tx, ids, c.now); err != nil {
 		return fmt.Errorf("insert jobs: %w", err)
@@ -205,32 +227,42 @@ func (c *submitTx) insertOperations(ctx context.Context, states []*orderState) e
 }
 
 // traceOf is the trace that operations of one order belong to: the call's, if that is about this order alone, else one of
-// their own. A file of ten thousand orders in one trace would tell nothing about any. Nil where nothing is traced.
-func (c *submitTx) traceOf(ctx context.Context, made []*operationState) *string {
+// their own. A file of ten thousand orders in one trace would tell nothing about any. "" where nothing is traced.
+func (c *submitTx) traceOf(ctx context.Context, made []*operationState) string {
 	if len(made) == 0 {
-		return nil
+		return ""
 	}
 	carried := tracectx.Of(ctx)
 	if len(c.incoming) > 1 && carried != "" {
 		carried = tracectx.Apart(ctx, "take order in", made[0].key)
 	}
-	if carried == "" {
-		return nil
-	}
-	return &carried
+	return carried
 }
 
-func (c *submitTx) operationRow(st *orderState, op *operationState) crmdb.OperationCopyParams {
-	row := crmdb.OperationCopyParams{
-		ID: op.id, TenantID: c.tenant, Key: op.key, Kind: KindInvoice, Source: st.id.source, OrderID: st.id.order,
-		Role: string(op.claim.role), Sequence: int32(op.claim.sequence), // validated to fit
-		OrderVersion: op.orderVersion, Request: op.request, RequestHash: op.requestHash[:],
-		Status: string(op.status), NextAttemptAt: &c.now,
+// newOperation is one of an order that is to be inserted, with the trace it belongs to.
+type newOperation struct {
+	*operationState
+	order orderID
+	trace string
+}
+
+func (c *submitTx) insertParams(made []newOperation) crmdb.OperationInsertParams {
+	arg := crmdb.OperationInsertParams{TenantID: c.tenant, Kind: KindInvoice, NextAttemptAt: c.now}
+	for _, op := range made {
+		arg.Ids, arg.Keys = append(arg.Ids, op.id), append(arg.Keys, op.key)
+		arg.Sources, arg.OrderIds = append(arg.Sources, op.order.source), append(arg.OrderIds, op.order.order)
+		arg.Roles = append(arg.Roles, string(op.claim.role))
+		arg.Sequences = append(arg.Sequences, int32(op.claim.sequence)) // validated to fit
+		arg.OrderVersions = append(arg.OrderVersions, op.orderVersion)
+		arg.Requests, arg.RequestHashes = append(arg.Requests, op.request), append(arg.RequestHashes, op.requestHash[:])
+		arg.Statuses = append(arg.Statuses, string(op.status))
+		supersedes := ""
+		if op.supersedes != nil {
+			supersedes = op.supersedes.id.String()
+		}
+		arg.SupersedesIds, arg.TraceContexts = append(arg.SupersedesIds, supersedes), append(arg.TraceContexts, op.trace)
 	}
-	if op.supersedes != nil {
-		row.SupersedesID = &op.supersedes.id
-	}
-	return row
+	return arg
 }
 
 // operationsWhere are the live operations that match, by order, and within it by claim.

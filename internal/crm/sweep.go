@@ -90,7 +90,7 @@ type RequeueOptions struct {
 // RequeueReplayRuns enqueues, in one transaction, runs of replays that are not finished and have no live job, and says how
 // many. Two at once may enqueue one twice, which does no harm: its jobs take turns.
 func (s *Service) RequeueReplayRuns(ctx context.Context, opt RequeueOptions) (enqueued int, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, s.db.Unscoped(), func(tx pgx.Tx) error {
 		runs, err := crmdb.New(tx).ReplayRunListWithoutJob(ctx, opt.Margin.Seconds(), opt.JobKind, opt.JobTimeout.Seconds())
 		if err != nil {
 			return fmt.Errorf("list replays without a job: %w", err)

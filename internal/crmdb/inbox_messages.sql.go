@@ -9,16 +9,44 @@ import (
 	"context"
 )
 
-type InboxMessageCopyParams struct {
-	TenantID    string
-	Source      string
-	Channel     string
-	MessageID   *string
-	OrderID     string
-	Version     int64
-	ContentHash []byte
-	Outcome     string
-	Detail      string
+const inboxMessageInsert = `-- name: InboxMessageInsert :exec
+INSERT INTO inbox_messages (tenant_id, source, channel, message_id, order_id, version, content_hash, outcome, detail)
+SELECT $1, n.source, $2, nullif(n.message_id, ''), n.order_id, n.version, n.content_hash, n.outcome, n.detail
+FROM (SELECT unnest($3::text[])         AS source,
+             unnest($4::text[])     AS message_id,
+             unnest($5::text[])       AS order_id,
+             unnest($6::bigint[])      AS version,
+             unnest($7::bytea[]) AS content_hash,
+             unnest($8::text[])        AS outcome,
+             unnest($9::text[])         AS detail) AS n
+`
+
+type InboxMessageInsertParams struct {
+	TenantID      string
+	Channel       string
+	Sources       []string
+	MessageIds    []string
+	OrderIds      []string
+	Versions      []int64
+	ContentHashes [][]byte
+	Outcomes      []string
+	Details       []string
+}
+
+// See OperationInsert.
+func (q *Queries) InboxMessageInsert(ctx context.Context, arg InboxMessageInsertParams) error {
+	_, err := q.db.Exec(ctx, inboxMessageInsert,
+		arg.TenantID,
+		arg.Channel,
+		arg.Sources,
+		arg.MessageIds,
+		arg.OrderIds,
+		arg.Versions,
+		arg.ContentHashes,
+		arg.Outcomes,
+		arg.Details,
+	)
+	return err
 }
 
 const inboxMessageListSeen = `-- name: InboxMessageListSeen :many

@@ -44,24 +44,6 @@ func (q *Queries) OperationCancelUnsent(ctx context.Context, detail string, ids 
 	return result.RowsAffected(), nil
 }
 
-type OperationCopyParams struct {
-	ID            uuid.UUID
-	TenantID      string
-	Key           string
-	Kind          string
-	Source        string
-	OrderID       string
-	Role          string
-	Sequence      int32
-	OrderVersion  int64
-	Request       []byte
-	RequestHash   []byte
-	Status        string
-	NextAttemptAt *time.Time
-	SupersedesID  *uuid.UUID
-	TraceContext  *string
-}
-
 const operationGetByKey = `-- name: OperationGetByKey :one
 SELECT id, key, kind, status, source, order_id, role, sequence, order_version, invoice_id, invoice_number, attempt, waits,
        reason, detail, changed_after_delivery_version, superseded_at, flagged_at, next_attempt_at, first_sent_at,
@@ -123,6 +105,65 @@ func (q *Queries) OperationGetByKey(ctx context.Context, tenantID string, key st
 		&i.CreatedAt,
 	)
 	return i, err
+}
+
+const operationInsert = `-- name: OperationInsert :exec
+INSERT INTO operations (id, tenant_id, key, kind, source, order_id, role, sequence, order_version, request,
+                        request_hash, status, next_attempt_at, supersedes_id, trace_context)
+SELECT n.id, $1, n.key, $2, n.source, n.order_id, n.role, n.sequence, n.order_version, n.request,
+       n.request_hash, n.status, $3::timestamptz, nullif(n.supersedes_id, '')::uuid, nullif(n.trace_context, '')
+FROM (SELECT unnest($4::uuid[])             AS id,
+             unnest($5::text[])            AS key,
+             unnest($6::text[])         AS source,
+             unnest($7::text[])       AS order_id,
+             unnest($8::text[])           AS role,
+             unnest($9::integer[])    AS sequence,
+             unnest($10::bigint[]) AS order_version,
+             unnest($11::bytea[])       AS request,
+             unnest($12::bytea[]) AS request_hash,
+             unnest($13::text[])        AS status,
+             unnest($14::text[])  AS supersedes_id,
+             unnest($15::text[])  AS trace_context) AS n
+`
+
+type OperationInsertParams struct {
+	TenantID      string
+	Kind          string
+	NextAttemptAt time.Time
+	Ids           []uuid.UUID
+	Keys          []string
+	Sources       []string
+	OrderIds      []string
+	Roles         []string
+	Sequences     []int32
+	OrderVersions []int64
+	Requests      [][]byte
+	RequestHashes [][]byte
+	Statuses      []string
+	SupersedesIds []string
+	TraceContexts []string
+}
+
+// By arrays, one statement for all: COPY is not for tables with row-level security.
+func (q *Queries) OperationInsert(ctx context.Context, arg OperationInsertParams) error {
+	_, err := q.db.Exec(ctx, operationInsert,
+		arg.TenantID,
+		arg.Kind,
+		arg.NextAttemptAt,
+		arg.Ids,
+		arg.Keys,
+		arg.Sources,
+		arg.OrderIds,
+		arg.Roles,
+		arg.Sequences,
+		arg.OrderVersions,
+		arg.Requests,
+		arg.RequestHashes,
+		arg.Statuses,
+		arg.SupersedesIds,
+		arg.TraceContexts,
+	)
+	return err
 }
 
 const operationListAttempts = `-- name: OperationListAttempts :many

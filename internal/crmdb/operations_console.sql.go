@@ -87,7 +87,7 @@ func (q *Queries) InboxMessageListOfOrder(ctx context.Context, arg InboxMessageL
 const operationFind = `-- name: OperationFind :many
 WITH found AS (
     SELECT o.source, o.order_id
-    FROM orders AS o
+    FROM own_orders AS o
     WHERE o.tenant_id = $1 AND o.order_id LIKE $2
     ORDER BY o.order_id, o.source
     LIMIT $3

@@ -28,7 +28,7 @@ func (q *Queries) InvoiceSearchBegin(ctx context.Context) error {
 
 const invoiceSearchNewer = `-- name: InvoiceSearchNewer :many
 SELECT id, document, created_at
-FROM invoices
+FROM own_invoices
 WHERE tenant_id = $1
   AND ($2::text IS NULL -- no term
        OR operation_key = $2::text
@@ -117,7 +117,7 @@ func (q *Queries) InvoiceSearchNewer(ctx context.Context, arg InvoiceSearchNewer
 
 const invoiceSearchOlder = `-- name: InvoiceSearchOlder :many
 SELECT id, document, created_at
-FROM invoices
+FROM own_invoices
 WHERE tenant_id = $1
   AND ($2::text IS NULL -- no term
        OR operation_key = $2::text
@@ -219,7 +219,7 @@ const invoiceSearchSums = `-- name: InvoiceSearchSums :many
 SELECT currency, (role = 'credit_note')::boolean AS credit_notes, count(*) AS invoices,
        sum(net)::text AS net, sum(vat)::text AS vat, sum(gross)::text AS gross
 FROM (SELECT currency, role, net, vat, gross
-      FROM invoices
+      FROM own_invoices
       WHERE tenant_id = $1
         AND ($2::text IS NULL -- no term
              OR operation_key = $2::text

@@ -10,6 +10,7 @@ import (
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/logctx"
 	"invoicebridge/internal/problem"
+	"invoicebridge/internal/tenantdb"
 )
 
 // gate is how a route learns who calls.
@@ -103,12 +104,13 @@ func (s *server) mount(prefix string, needs auth.Permission, h echo.HandlerFunc)
 	}
 }
 
-// require lets through only who holds a permission.
+// require lets through only who holds a permission. From here on the request can reach the data of its tenant and of no other,
+// whatever the handler asks for.
 func (s *server) require(needs auth.Permission) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			who := identity(c)
-			setContext(logctx.WithTenant(c.Request().Context(), who.Tenant), c)
+			setContext(tenantdb.WithCaller(logctx.WithTenant(c.Request().Context(), who.Tenant), who.Tenant), c)
 			if !who.May(needs) {
 				return problem.New(problem.Forbidden, "This needs the permission to %s, which the role %s does not have.", needs, who.Role)
 			}

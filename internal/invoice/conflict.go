@@ -20,7 +20,7 @@ const operationKind = "issue_invoice"
 // A key that has an answer comes before a mistake in the request (422 key reused rather than 422 invalid), and a
 // mistake before a claim that another key has, and that before a limit of the order.
 func (s *Service) lookUp(ctx context.Context, round []*member) ([]*member, error) {
-	rows, err := erpdb.New(s.pool).InvoiceListSettled(ctx, settledParams(round))
+	rows, err := erpdb.New(s.db.Of(tenantsOf(round)...)).InvoiceListSettled(ctx, settledParams(round))
 	if err != nil {
 		return round, fmt.Errorf("look up what is issued already: %w", err)
 	}
@@ -98,7 +98,7 @@ func (s *Service) keyReused(ctx context.Context, m *member, stored storedRequest
 	if err != nil {
 		return nil, err
 	}
-	err = erpdb.New(s.pool).KeyConflictInsert(ctx, erpdb.KeyConflictInsertParams{
+	err = erpdb.New(s.db.Of(m.Tenant)).KeyConflictInsert(ctx, erpdb.KeyConflictInsertParams{
 		TenantID: m.Tenant, Operation: operationKind, Key: m.Key.String(), Caller: m.Caller, Differences: differences,
 	})
 	if err != nil {

@@ -35,14 +35,14 @@ func (s *Service) ListDivergences(ctx context.Context, tenant, kind string, reso
 	if kind != "" && !slices.Contains(DivergenceKinds(), kind) {
 		return nil, problem.New(problem.MalformedRequest, "%.80q is not a kind of divergence.", kind)
 	}
-	rows, err := erpdb.New(s.pool).DivergenceListPage(ctx, erpdb.DivergenceListPageParams{
+	rows, err := erpdb.New(s.db.Of(tenant)).DivergenceListPage(ctx, erpdb.DivergenceListPageParams{
 		TenantID: tenant, Kind: optional(kind), Resolved: resolved, MaxItems: int32(limit),
 	})
 	if err != nil {
 		return nil, s.readFailed(ctx, "list divergences", err)
 	}
 	if len(rows) == 0 {
-		if _, err := erpdb.New(s.pool).TenantGet(ctx, tenant); errors.Is(err, pgx.ErrNoRows) {
+		if _, err := erpdb.New(s.db.Of(tenant)).TenantGet(ctx, tenant); errors.Is(err, pgx.ErrNoRows) {
 			return nil, noTenant(tenant)
 		} else if err != nil {
 			return nil, s.readFailed(ctx, "list divergences", err)

@@ -92,7 +92,7 @@ func (s *Service) SearchDivergences(ctx context.Context, tenant string, f Diverg
 	case f.State != "" && !slices.Contains(DivergenceStates(), f.State):
 		return page, problem.New(problem.MalformedRequest, "state must be open, accepted or resolved.")
 	}
-	queries, kind, state := erpdb.New(s.pool), optional(f.Kind), optional(string(f.State))
+	queries, kind, state := erpdb.New(s.db.Of(tenant)), optional(f.Kind), optional(string(f.State))
 	page, err = walking[erpdb.DivergenceSearchRow, serialPlace, DivergenceView]{
 		older: func(behind *serialPlace, limit int32) ([]erpdb.DivergenceSearchRow, error) {
 			params := erpdb.DivergenceSearchParams{TenantID: tenant, Kind: kind, State: state, MaxItems: limit}
@@ -122,7 +122,7 @@ func (s *Service) SearchDivergences(ctx context.Context, tenant string, f Diverg
 
 // GetDivergence gives one divergence. It fails with problem not-found if the tenant has none of this id.
 func (s *Service) GetDivergence(ctx context.Context, tenant string, id int64) (DivergenceView, error) {
-	rows, err := erpdb.New(s.pool).DivergenceSearch(ctx, erpdb.DivergenceSearchParams{TenantID: tenant, ID: &id, MaxItems: 1})
+	rows, err := erpdb.New(s.db.Of(tenant)).DivergenceSearch(ctx, erpdb.DivergenceSearchParams{TenantID: tenant, ID: &id, MaxItems: 1})
 	if err != nil {
 		return DivergenceView{}, s.readFailed(ctx, "get a divergence", err)
 	}
@@ -185,7 +185,7 @@ func (s *Service) decideDivergence(ctx context.Context, tenant string, id int64,
 	if err := checkBy(by); err != nil {
 		return err
 	}
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
 		queries := erpdb.New(tx)
 		row, err := queries.DivergenceLock(ctx, tenant, id)
 		if errors.Is(err, pgx.ErrNoRows) {

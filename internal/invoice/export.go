@@ -22,7 +22,7 @@ func (s *Service) Each(ctx context.Context, tenant string, f Search, do func(*er
 	var at *position
 	for {
 		var rows []foundRow
-		err := s.searching(ctx, func(queries *erpdb.Queries) (err error) {
+		err := s.searching(ctx, tenant, func(queries *erpdb.Queries) (err error) {
 			rows, err = page(ctx, queries, params, at, false)
 			return err
 		})

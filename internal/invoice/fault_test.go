@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"invoicebridge/internal/problem"
+	"invoicebridge/internal/tenantdb"
 	"invoicebridge/internal/testdb"
 )
 
@@ -298,7 +299,7 @@ func (e erp) wantNothingStored() {
 // failTries makes the first n transactions that insert an invoice fail with a SQLSTATE, at the insert or at COMMIT.
 func (e erp) failTries(n int, sqlstate, timing string) {
 	e.t.Helper()
-	e.exec("CREATE SEQUENCE tries") // a sequence counts on through rollbacks
+	e.exec("CREATE SEQUENCE tries; GRANT USAGE ON SEQUENCE tries TO " + tenantdb.Role) // a sequence counts on through rollbacks
 	e.exec(fmt.Sprintf(`
 		CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN
@@ -443,7 +444,7 @@ func TestABlockedMemberDoesNotHoldUpItsGroup(t *testing.T) {
 func TestPatienceForAKeyDoesNotLimitTheWaitForOrderAndCounter(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	e.exec("CREATE TABLE patience (at text, lock_timeout text)")
+	e.exec("CREATE TABLE patience (at text, lock_timeout text); GRANT INSERT ON patience TO " + tenantdb.Role)
 	e.exec(`CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN INSERT INTO patience VALUES (TG_TABLE_NAME, current_setting('lock_timeout')); RETURN NULL; END $$`)
 	for _, table := range []string{"idempotency_records", "order_balances", "invoice_counters"} {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"invoicebridge/internal/idempotency"
+	"invoicebridge/internal/tenantdb"
 	"invoicebridge/internal/tracectx"
 )
 
@@ -67,6 +68,9 @@ func NewBatcher(s *Service) *Batcher { return &Batcher{Service: s, lanes: map[st
 func (b *Batcher) Issue(ctx context.Context, cmds []Command) []Result {
 	if len(cmds) != 1 {
 		return b.Service.Issue(ctx, cmds)
+	}
+	if err := tenantdb.Permits(ctx, cmds[0].Tenant); err != nil { // before it may be in a transaction with others
+		return []Result{{Err: err}}
 	}
 	m := newMember(cmds[0])
 	if m.settled {
@@ -161,7 +165,7 @@ func (b *Batcher) lead(ctx context.Context, group []*waiter) {
 	}
 	if len(group) > 1 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), groupTime)
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(tenantdb.Together(ctx)), groupTime)
 		defer cancel()
 		var end func()
 		ctx, end = traceGroup(ctx, group)

@@ -146,7 +146,7 @@ func unavailable() *problem.Problem {
 func (s *Service) commit(ctx context.Context, round []*member, hurry bool) error {
 	var times idempotency.Times
 	patience := s.patienceOf(round, hurry)
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
+	err := pgx.BeginTxFunc(ctx, s.db.Of(tenantsOf(round)...), pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
 		if times, err = s.reserve(ctx, tx, round, patience.key); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package invoice
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -96,4 +97,15 @@ func nextRound(members []*member, most int) (round, later []*member) {
 		keys[m.Key], orders[m.order()] = true, true
 	}
 	return round, later
+}
+
+// tenantsOf are the tenants of a round, each once.
+func tenantsOf(round []*member) []string {
+	var tenants []string
+	for _, m := range round {
+		if !slices.Contains(tenants, m.Tenant) {
+			tenants = append(tenants, m.Tenant)
+		}
+	}
+	return tenants
 }

@@ -37,7 +37,7 @@ const (
 // Get gives the document of one invoice of the tenant. It fails with problem not-found if the tenant has none with
 // this id, whoever else may have one.
 func (s *Service) Get(ctx context.Context, tenant string, id uuid.UUID) ([]byte, error) {
-	document, err := erpdb.New(s.pool).InvoiceGetDocument(ctx, tenant, id)
+	document, err := erpdb.New(s.db.Of(tenant)).InvoiceGetDocument(ctx, tenant, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, problem.New(problem.NotFound, "There is no invoice %s.", id)
 	}
@@ -59,7 +59,7 @@ func (s *Service) List(ctx context.Context, tenant string, f Filter, p Page) (it
 	}
 	limit := int(params.PageSize)
 	params.PageSize++ // the one more that says whether there is a next page
-	rows, err := erpdb.New(s.pool).InvoiceList(ctx, params)
+	rows, err := erpdb.New(s.db.Of(tenant)).InvoiceList(ctx, params)
 	if err != nil {
 		return nil, nil, s.readFailed(ctx, "list invoices", err)
 	}
@@ -111,7 +111,7 @@ func (s *Service) Operation(ctx context.Context, tenant, key string) (erpapi.Ope
 	if !isStorable(key) {
 		return erpapi.Operation{}, notFound
 	}
-	row, err := erpdb.New(s.pool).InvoiceGetOperation(ctx, operationKind, tenant, key)
+	row, err := erpdb.New(s.db.Of(tenant)).InvoiceGetOperation(ctx, operationKind, tenant, key)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return erpapi.Operation{}, notFound
 	}

@@ -42,7 +42,7 @@ func (s *Service) StartReconciliation(ctx context.Context, tenant string, by aud
 		return ReconciliationRun{}, errors.New("this process has no queue for reconciliations")
 	}
 	var run ReconciliationRun
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
 		queries := erpdb.New(tx)
 		row, err := queries.ReconciliationRunBegin(ctx, erpdb.ReconciliationRunBeginParams{
 			ID: uuid.Must(uuid.NewV7()), TenantID: tenant, Scope: ReconcileScope, Phase: phaseFinal, RequestedBy: by.Actor,
@@ -105,7 +105,7 @@ func (s *Service) Reconciliations(ctx context.Context, tenant string, limit int)
 	if limit < 1 || limit > MaxPage {
 		return nil, problem.New(problem.MalformedRequest, "limit must be from 1 to %d.", MaxPage)
 	}
-	rows, err := erpdb.New(s.pool).ReconciliationRunList(ctx, tenant, ReconcileScope, int32(limit))
+	rows, err := erpdb.New(s.db.Of(tenant)).ReconciliationRunList(ctx, tenant, ReconcileScope, int32(limit))
 	if err != nil {
 		return nil, s.readFailed(ctx, "list reconciliation runs", err)
 	}

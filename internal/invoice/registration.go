@@ -25,7 +25,7 @@ type RegistrationFilter struct {
 
 // operationRegistrations are the registrations of an operation's invoice, by target.
 func (s *Service) operationRegistrations(ctx context.Context, tenant string, invoiceID uuid.UUID) ([]erpapi.Registration, error) {
-	rows, err := erpdb.New(s.pool).RegistrationListOfInvoice(ctx, invoiceID, tenant)
+	rows, err := erpdb.New(s.db.Of(tenant)).RegistrationListOfInvoice(ctx, invoiceID, tenant)
 	if err != nil {
 		return nil, s.readFailed(ctx, "list the registrations of an invoice", err)
 	}
@@ -49,7 +49,7 @@ func (s *Service) ListRegistrations(ctx context.Context, tenant string, f Regist
 	}
 	limit := int(params.PageSize)
 	params.PageSize++ // the one more that says whether there is a next page
-	rows, err := erpdb.New(s.pool).RegistrationList(ctx, params)
+	rows, err := erpdb.New(s.db.Of(tenant)).RegistrationList(ctx, params)
 	if err != nil {
 		return nil, nil, s.readFailed(ctx, "list registrations", err)
 	}
@@ -101,14 +101,14 @@ func registrationStatuses() []string {
 // GetRegistration gives a registration with all its attempts, oldest first. It fails with problem not-found if the tenant
 // has none with this id.
 func (s *Service) GetRegistration(ctx context.Context, tenant string, id uuid.UUID) (erpapi.RegistrationDetail, error) {
-	row, err := erpdb.New(s.pool).RegistrationGet(ctx, tenant, id)
+	row, err := erpdb.New(s.db.Of(tenant)).RegistrationGet(ctx, tenant, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return erpapi.RegistrationDetail{}, noRegistration()
 	}
 	if err != nil {
 		return erpapi.RegistrationDetail{}, s.readFailed(ctx, "get a registration", err)
 	}
-	attempts, err := erpdb.New(s.pool).RegistrationAttemptList(ctx, id)
+	attempts, err := erpdb.New(s.db.Of(tenant)).RegistrationAttemptList(ctx, id)
 	if err != nil {
 		return erpapi.RegistrationDetail{}, s.readFailed(ctx, "list a registration's attempts", err)
 	}
@@ -215,7 +215,7 @@ func (s *Service) ResolveRegistration(ctx context.Context, tenant string, id uui
 
 // changeRegistration runs do in a transaction that has the registration locked: no attempt begins or ends meanwhile.
 func (s *Service) changeRegistration(ctx context.Context, tenant string, id uuid.UUID, do func(tx pgx.Tx, status RegistrationStatus) error) error {
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
 		status, err := erpdb.New(tx).RegistrationLock(ctx, tenant, id)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return noRegistration()

@@ -41,7 +41,7 @@ func (s *Service) WalkRegistrations(ctx context.Context, tenant string, f Regist
 		return FoundRegistrations{}, err
 	}
 	limit := int(params.PageSize)
-	rows, err := erpdb.New(s.pool).RegistrationListNewer(ctx, erpdb.RegistrationListNewerParams{
+	rows, err := erpdb.New(s.db.Of(tenant)).RegistrationListNewer(ctx, erpdb.RegistrationListNewerParams{
 		TenantID: tenant, Status: params.Status, TargetID: params.TargetID, Flagged: params.Flagged,
 		BeyondAt: at.createdAt, BeyondID: at.id, PageSize: params.PageSize + 1,
 	})
@@ -81,7 +81,7 @@ type RegistrationCount struct {
 
 // CountRegistrations counts what is open, and what a person has to look at.
 func (s *Service) CountRegistrations(ctx context.Context, tenant string) ([]RegistrationCount, error) {
-	rows, err := erpdb.New(s.pool).RegistrationCounts(ctx, tenant)
+	rows, err := erpdb.New(s.db.Of(tenant)).RegistrationCounts(ctx, tenant)
 	if err != nil {
 		return nil, s.readFailed(ctx, "count registrations", err)
 	}
@@ -95,7 +95,7 @@ func (s *Service) CountRegistrations(ctx context.Context, tenant string) ([]Regi
 // RegistrationActions says of each action with a registration whether it is available: replay, resolve, acknowledge. It
 // fails with problem not-found if the tenant has no such registration.
 func (s *Service) RegistrationActions(ctx context.Context, tenant string, id uuid.UUID) (states []ActionState, err error) {
-	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, s.db.Of(tenant), pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		queries := erpdb.New(tx)
 		row, err := queries.RegistrationGet(ctx, tenant, id)
 		if err != nil {

@@ -58,7 +58,7 @@ func (s *Service) Search(ctx context.Context, tenant string, f Search, w Walk) (
 	}
 	limit := w.limit()
 	var rows []foundRow
-	err = s.searching(ctx, func(queries *erpdb.Queries) (err error) {
+	err = s.searching(ctx, tenant, func(queries *erpdb.Queries) (err error) {
 		params.MaxItems = int32(limit) + 1 // the one more that says whether there is a further page
 		rows, err = page(ctx, queries, params, at, newer)
 		return err
@@ -70,8 +70,8 @@ func (s *Service) Search(ctx context.Context, tenant string, f Search, w Walk) (
 }
 
 // searching runs do with plans made for the very filter that is given.
-func (s *Service) searching(ctx context.Context, do func(*erpdb.Queries) error) error {
-	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+func (s *Service) searching(ctx context.Context, tenant string, do func(*erpdb.Queries) error) error {
+	return pgx.BeginTxFunc(ctx, s.db.Of(tenant), pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		queries := erpdb.New(tx)
 		if err := queries.InvoiceSearchBegin(ctx); err != nil {
 			return err
@@ -215,7 +215,7 @@ func sumsParams(p erpdb.InvoiceSearchOlderParams, most int32) erpdb.InvoiceSearc
 
 // Sources gives the sources that a tenant has invoices of, at most 100 of them, in the database's order.
 func (s *Service) Sources(ctx context.Context, tenant string) ([]string, error) {
-	sources, err := erpdb.New(s.pool).InvoiceSourceList(ctx, tenant)
+	sources, err := erpdb.New(s.db.Of(tenant)).InvoiceSourceList(ctx, tenant)
 	if err != nil {
 		return nil, s.readFailed(ctx, "list sources", err)
 	}

@@ -28,7 +28,7 @@ func (s *Service) SetSeries(ctx context.Context, tenant, role, prefix string, di
 	if err := checkSeries(role, prefix, digits, by); err != nil {
 		return err
 	}
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
 		queries := erpdb.New(tx)
 		err := queries.InvoiceSeriesUpsert(ctx, erpdb.InvoiceSeriesUpsertParams{
 			TenantID: tenant, Role: role, Prefix: prefix, Digits: int16(digits),

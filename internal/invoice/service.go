@@ -11,6 +11,7 @@ import (
 
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/idempotency"
+	"invoicebridge/internal/tenantdb"
 )
 
 // DefaultKeyRetention is how long a reservation is kept at least. The invoice remembers its key for ever.
@@ -61,7 +62,7 @@ type Options struct {
 
 // Service issues and reads invoices. It is safe for concurrent use, by any number of processes on one database.
 type Service struct {
-	pool      *pgxpool.Pool
+	db        tenantdb.DB
 	logger    *slog.Logger
 	retention time.Duration
 	now       func() time.Time
@@ -75,7 +76,7 @@ type Service struct {
 // NewService makes a Service on the ERP's database.
 func NewService(pool *pgxpool.Pool, opts Options) *Service {
 	s := &Service{
-		pool: pool, logger: opts.Logger, retention: opts.KeyRetention, now: opts.Now, queue: opts.Registrations, committed: opts.Committed,
+		db: tenantdb.New(pool), logger: opts.Logger, retention: opts.KeyRetention, now: opts.Now, queue: opts.Registrations, committed: opts.Committed,
 		reconciliations: opts.Reconciliations, reconcileOverlap: opts.ReconcileOverlap,
 	}
 	if s.reconcileOverlap <= 0 {

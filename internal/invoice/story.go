@@ -46,7 +46,7 @@ type Correction struct {
 // invoice.
 func (s *Service) Story(ctx context.Context, tenant string, id uuid.UUID) (story Story, err error) {
 	options := pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead}
-	err = pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, s.db.Of(tenant), options, func(tx pgx.Tx) error {
 		story, err = tell(ctx, erpdb.New(tx), tenant, id)
 		return err
 	})

@@ -51,7 +51,7 @@ func (s *Service) Sums(ctx context.Context, tenant string, f Search) (Sums, erro
 		return Sums{}, err
 	}
 	var rows []erpdb.InvoiceSearchSumsRow
-	err = s.searching(ctx, func(queries *erpdb.Queries) (err error) {
+	err = s.searching(ctx, tenant, func(queries *erpdb.Queries) (err error) {
 		if err := queries.InvoiceSearchPatience(ctx, strconv.FormatInt(sumsPatience.Milliseconds(), 10)); err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"invoicebridge/internal/erpdb"
 	"invoicebridge/internal/problem"
 	"invoicebridge/internal/target"
+	"invoicebridge/internal/tenantdb"
 )
 
 // TargetSettings are one target of a tenant.
@@ -28,13 +29,13 @@ type TargetSettings struct {
 
 // TargetAdmin changes targets. Each change and its audit entry are one transaction.
 type TargetAdmin struct {
-	pool  *pgxpool.Pool
+	db    tenantdb.DB
 	kinds TargetKinds
 }
 
 // NewTargetAdmin makes a TargetAdmin on the ERP's database.
 func NewTargetAdmin(pool *pgxpool.Pool, kinds TargetKinds) *TargetAdmin {
-	return &TargetAdmin{pool: pool, kinds: kinds}
+	return &TargetAdmin{db: tenantdb.New(pool), kinds: kinds}
 }
 
 var (
@@ -58,7 +59,7 @@ func (a *TargetAdmin) Set(ctx context.Context, t TargetSettings, moved bool, by 
 	if err := a.check(t, by); err != nil {
 		return err
 	}
-	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, a.db.Of(t.Tenant), func(tx pgx.Tx) error {
 		queries := erpdb.New(tx)
 		if err := checkChange(ctx, queries, t, moved); err != nil {
 			return err
@@ -158,7 +159,7 @@ func (t TargetSettings) String() string {
 
 // List gives a tenant's targets by id, the disabled ones included.
 func (a *TargetAdmin) List(ctx context.Context, tenant string) ([]TargetSettings, error) {
-	rows, err := erpdb.New(a.pool).TargetList(ctx, tenant)
+	rows, err := erpdb.New(a.db.Of(tenant)).TargetList(ctx, tenant)
 	if err != nil {
 		return nil, fmt.Errorf("list targets: %w", err)
 	}
@@ -179,7 +180,7 @@ func (a *TargetAdmin) Disable(ctx context.Context, tenant, id string, by audit.B
 	if strings.TrimSpace(by.Actor) == "" {
 		return errors.New("actor: is missing")
 	}
-	return pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+	return pgx.BeginFunc(ctx, a.db.Of(tenant), func(tx pgx.Tx) error {
 		n, err := erpdb.New(tx).TargetDisable(ctx, tenant, id)
 		if err != nil {
 			return fmt.Errorf("disable target %s: %w", id, err)

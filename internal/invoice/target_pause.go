@@ -55,7 +55,7 @@ func (p *Pause) whyNoResume() string {
 
 // Targets gives a tenant's targets by id, the disabled ones included, each with what is open there.
 func (s *Service) Targets(ctx context.Context, tenant string) ([]TargetView, error) {
-	queries := erpdb.New(s.pool)
+	queries := erpdb.New(s.db.Of(tenant))
 	rows, err := queries.TargetList(ctx, tenant)
 	if err != nil {
 		return nil, s.readFailed(ctx, "list targets", err)
@@ -182,7 +182,7 @@ func (s *Service) changeTarget(ctx context.Context, tenant, id string, by audit.
 	if !isStorable(id) {
 		return noTarget(id)
 	}
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
 		queries := erpdb.New(tx)
 		row, err := queries.TargetGet(ctx, tenant, id)
 		if errors.Is(err, pgx.ErrNoRows) {

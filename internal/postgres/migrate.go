@@ -81,11 +81,29 @@ func migrateLocked(ctx context.Context, session *pgxpool.Pool, s Schema, log *sl
 		return nil, err
 	}
 	applied, err := migrateGoose(ctx, session, s, log)
-	if err != nil || !s.River {
+	if err != nil {
 		return applied, err
 	}
-	byRiver, err := migrateRiver(ctx, session, log)
-	return append(applied, byRiver...), err
+	if s.River {
+		byRiver, err := migrateRiver(ctx, session, log)
+		if applied = append(applied, byRiver...); err != nil {
+			return applied, err
+		}
+	}
+	return applied, separateTenants(ctx, session)
+}
+
+// separateTenants holds the role that work for tenants runs under to their rows (tenantdb), in tables that are new, too.
+// It comes last: River's tables are there by then. A database without the function has no tenants.
+func separateTenants(ctx context.Context, session *pgxpool.Pool) error {
+	var known bool
+	if err := session.QueryRow(ctx, "SELECT to_regproc('separate_tenants') IS NOT NULL").Scan(&known); err != nil || !known {
+		return err
+	}
+	if _, err := session.Exec(ctx, "SELECT separate_tenants()"); err != nil {
+		return fmt.Errorf("separate the tenants: %w", err)
+	}
+	return nil
 }
 
 func migrateGoose(ctx context.Context, session *pgxpool.Pool, s Schema, log *slog.Logger) ([]Migration, error) {

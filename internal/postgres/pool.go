@@ -7,8 +7,9 @@ import (
 	"net"
 	"time"
 
+	"invoicebridge/internal/tenantdb"
+
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/multitracer"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
@@ -80,7 +81,7 @@ func poolConfig(cfg PoolConfig) (*pgxpool.Config, error) {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
 	if tracers := cfg.tracers(); len(tracers) > 0 {
-		config.ConnConfig.Tracer = multitracer.New(tracers...)
+		config.ConnConfig.Tracer = tenantdb.Tracer(tracers...)
 	}
 	for name, value := range cfg.RuntimeParams {
 		config.ConnConfig.RuntimeParams[name] = value

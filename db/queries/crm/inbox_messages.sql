@@ -1,6 +1,14 @@
--- name: InboxMessageCopy :copyfrom
+-- name: InboxMessageInsert :exec
+-- See OperationInsert.
 INSERT INTO inbox_messages (tenant_id, source, channel, message_id, order_id, version, content_hash, outcome, detail)
-VALUES (@tenant_id, @source, @channel, @message_id, @order_id, @version, @content_hash, @outcome, @detail);
+SELECT @tenant_id, n.source, @channel, nullif(n.message_id, ''), n.order_id, n.version, n.content_hash, n.outcome, n.detail
+FROM (SELECT unnest(@sources::text[])         AS source,
+             unnest(@message_ids::text[])     AS message_id,
+             unnest(@order_ids::text[])       AS order_id,
+             unnest(@versions::bigint[])      AS version,
+             unnest(@content_hashes::bytea[]) AS content_hash,
+             unnest(@outcomes::text[])        AS outcome,
+             unnest(@details::text[])         AS detail) AS n;
 
 -- name: InboxMessageListSeen :many
 -- Which of these messages came before. The hash covers the order's id, so naming that as well changes nothing, save

@@ -1,8 +1,21 @@
--- name: OperationCopy :copyfrom
+-- name: OperationInsert :exec
+-- By arrays, one statement for all: COPY is not for tables with row-level security.
 INSERT INTO operations (id, tenant_id, key, kind, source, order_id, role, sequence, order_version, request,
                         request_hash, status, next_attempt_at, supersedes_id, trace_context)
-VALUES (@id, @tenant_id, @key, @kind, @source, @order_id, @role, @sequence, @order_version, @request,
-        @request_hash, @status, @next_attempt_at, @supersedes_id, @trace_context);
+SELECT n.id, @tenant_id, n.key, @kind, n.source, n.order_id, n.role, n.sequence, n.order_version, n.request,
+       n.request_hash, n.status, @next_attempt_at::timestamptz, nullif(n.supersedes_id, '')::uuid, nullif(n.trace_context, '')
+FROM (SELECT unnest(@ids::uuid[])             AS id,
+             unnest(@keys::text[])            AS key,
+             unnest(@sources::text[])         AS source,
+             unnest(@order_ids::text[])       AS order_id,
+             unnest(@roles::text[])           AS role,
+             unnest(@sequences::integer[])    AS sequence,
+             unnest(@order_versions::bigint[]) AS order_version,
+             unnest(@requests::bytea[])       AS request,
+             unnest(@request_hashes::bytea[]) AS request_hash,
+             unnest(@statuses::text[])        AS status,
+             unnest(@supersedes_ids::text[])  AS supersedes_id,
+             unnest(@trace_contexts::text[])  AS trace_context) AS n;
 
 -- name: OperationListLive :many
 -- Under the lock of their orders: no operation joins them meanwhile, but the deliverer may be moving each on.

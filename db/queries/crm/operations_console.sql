@@ -59,7 +59,7 @@ LIMIT @max_items;
 -- By key, or by the beginning of their order's number, whatever its source: the operations of the first orders that match.
 WITH found AS (
     SELECT o.source, o.order_id
-    FROM orders AS o
+    FROM own_orders AS o
     WHERE o.tenant_id = @tenant_id AND o.order_id LIKE @order_pattern
     ORDER BY o.order_id, o.source
     LIMIT @max_orders

@@ -13,7 +13,7 @@ SELECT set_config('statement_timeout', @milliseconds::text, true);
 -- name: InvoiceSearchOlder :many
 -- Newest first, from behind the position (beyond_at, beyond_id) on.
 SELECT id, document, created_at
-FROM invoices
+FROM own_invoices
 WHERE tenant_id = @tenant_id
   AND (sqlc.narg(term_key)::text IS NULL -- no term
        OR operation_key = sqlc.narg(term_key)::text
@@ -38,7 +38,7 @@ LIMIT @max_items;
 -- name: InvoiceSearchNewer :many
 -- Oldest first, from behind the position (beyond_at, beyond_id) on.
 SELECT id, document, created_at
-FROM invoices
+FROM own_invoices
 WHERE tenant_id = @tenant_id
   AND (sqlc.narg(term_key)::text IS NULL -- no term
        OR operation_key = sqlc.narg(term_key)::text
@@ -64,7 +64,7 @@ LIMIT @max_items;
 SELECT currency, (role = 'credit_note')::boolean AS credit_notes, count(*) AS invoices,
        sum(net)::text AS net, sum(vat)::text AS vat, sum(gross)::text AS gross
 FROM (SELECT currency, role, net, vat, gross
-      FROM invoices
+      FROM own_invoices
       WHERE tenant_id = @tenant_id
         AND (sqlc.narg(term_key)::text IS NULL -- no term
              OR operation_key = sqlc.narg(term_key)::text

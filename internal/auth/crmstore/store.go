@@ -10,6 +10,7 @@ import (
 
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/crmdb"
+	"invoicebridge/internal/tenantdb"
 )
 
 // Store implements auth.Store, auth.AdminStore and auth.SessionStore.
@@ -27,9 +28,9 @@ func (s *Store) TokenByID(ctx context.Context, id string) (auth.Token, error) {
 	return token(row), err
 }
 
-// InTx implements auth.AdminStore.
+// InTx implements auth.AdminStore. For a caller it reaches no further than the caller's tenant.
 func (s *Store) InTx(ctx context.Context, do func(auth.AdminTx) error) error {
-	return pgx.BeginFunc(ctx, s.pool, func(t pgx.Tx) error { return do(tx{crmdb.New(t)}) })
+	return pgx.BeginFunc(ctx, tenantdb.New(s.pool).AsCaller(ctx), func(t pgx.Tx) error { return do(tx{crmdb.New(t)}) })
 }
 
 type tx struct{ q *crmdb.Queries }
