@@ -76,10 +76,11 @@ type Party struct{ Name, Address, Country, VATID, Email string }
 
 // DocumentLine is a line of an invoice.
 type DocumentLine struct {
-	Position                            int
-	SKU, Description                    string
-	Quantity, UnitPrice, Discount, Rate string
-	Net                                 Money
+	Position         int
+	SKU, Description string
+	Quantity, Rate   string
+	// UnitPrice and Discount may have more decimals than the currency, and say it nowhere: the document's sums do.
+	UnitPrice, Discount, Net Money
 }
 
 // VATLine is the VAT of one category and rate.

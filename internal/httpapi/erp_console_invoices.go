@@ -193,8 +193,8 @@ func documentOf(story invoice.Story) web.InvoiceDocument {
 	for i := range inv.Lines {
 		line := &inv.Lines[i]
 		d.Lines = append(d.Lines, web.DocumentLine{
-			Position: i + 1, SKU: line.SKU, Description: line.Description, Quantity: exact(line.Quantity), UnitPrice: exact(line.UnitPrice),
-			Discount: exact(line.Discount), Rate: rate(line.VATCategory, line.VATRate), Net: money(line.Net),
+			Position: i + 1, SKU: line.SKU, Description: line.Description, Quantity: exact(line.Quantity),
+			UnitPrice: priced(line.UnitPrice, line.Net), Discount: priced(line.Discount, line.Net), Rate: rate(line.VATCategory, line.VATRate), Net: money(line.Net),
 		})
 	}
 	for _, g := range inv.VATBreakdown {
@@ -220,6 +220,16 @@ func exact(d *erpapi.Decimal) string {
 		return ""
 	}
 	return d.String()
+}
+
+// priced is an amount as it was sent, with at least as many decimals as the amounts of its currency have, like net. It may
+// have more: a unit price of 0.0125 is one.
+func priced(d *erpapi.Decimal, net string) web.Money {
+	if d == nil {
+		return web.Money{}
+	}
+	_, decimals, _ := strings.Cut(net, ".")
+	return web.Money{Amount: d.Value().StringFixed(max(d.Decimals(), int32(len(decimals))))}
 }
 
 func rate(category string, d *erpapi.Decimal) string {
