@@ -113,7 +113,9 @@ func TestAFailedRegistrationIsAcknowledgedFromTheCommandLine(t *testing.T) {
 func TestATargetIsPausedAndResumedFromTheCommandLine(t *testing.T) {
 	t.Parallel()
 	pool, id, db := registered(t, "next_attempt_at = now(), flagged_at = NULL")
-	act := func(verb string) []string { return []string{"target", verb, "gw", db, "--tenant=acme", "--reason=they move"} }
+	act := func(verb string) []string {
+		return []string{"target", verb, "gw", db, "--tenant=acme", "--reason=they move"}
+	}
 	mustRun(t, act("pause")...)
 	wantRefusal(t, "paused already, by kim", act("pause")...)
 	wantRefusal(t, "paused, by kim", "registrations", "replay", id, db, "--tenant=acme", "--reason=now")
