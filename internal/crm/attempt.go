@@ -58,26 +58,33 @@ func (a *attempt) make(ctx context.Context, erp ERP) {
 	a.decision = Decide(asked, &a.exchange)
 }
 
-func (d *Deliverer) endParams(a *attempt) crmdb.DeliveryEndParams {
-	params := crmdb.DeliveryEndParams{
-		ID: a.row.ID, Attempt: a.row.Attempt,
-		Outcome: string(a.decision.Outcome), Status: string(a.decision.Status), Reason: string(a.decision.Reason),
-		Detail:       keepable(a.decision.Detail, a.token),
-		ProblemType:  keepable(string(problemType(&a.exchange)), a.token),
-		PauseSeconds: d.pause(a).Seconds(), Attention: a.decision.Step == StepAttention,
-		TotalSeconds: d.opts.TotalTime.Seconds(),
+// endParams are the outcomes of a group, each at its place. What an outcome has not is 0 or "".
+func (d *Deliverer) endParams(group []*ending) crmdb.DeliveryEndParams {
+	p := crmdb.DeliveryEndParams{Members: int32(len(group)), TotalSeconds: d.opts.TotalTime.Seconds()}
+	for _, e := range group {
+		a, waits := e.a, int32(0)
+		if a.decision.Step == StepWait {
+			waits = 1
+		}
+		invoice := IssuedInvoice{}
+		if a.decision.Invoice != nil {
+			invoice = *a.decision.Invoice
+		}
+		p.Ids = append(p.Ids, a.row.ID)
+		p.Attempts = append(p.Attempts, a.row.Attempt)
+		p.Outcomes = append(p.Outcomes, string(a.decision.Outcome))
+		p.Statuses = append(p.Statuses, string(a.decision.Status))
+		p.Reasons = append(p.Reasons, string(a.decision.Reason))
+		p.Details = append(p.Details, keepable(a.decision.Detail, a.token))
+		p.ProblemTypes = append(p.ProblemTypes, keepable(string(problemType(&a.exchange)), a.token))
+		p.HttpStatuses = append(p.HttpStatuses, int32(a.exchange.Status))
+		p.InvoiceIds = append(p.InvoiceIds, invoice.ID)
+		p.InvoiceNumbers = append(p.InvoiceNumbers, invoice.Number)
+		p.PauseSeconds = append(p.PauseSeconds, d.pause(a).Seconds())
+		p.Attentions = append(p.Attentions, a.decision.Step == StepAttention)
+		p.Waits = append(p.Waits, waits)
 	}
-	if a.decision.Step == StepWait {
-		params.Waits = 1
-	}
-	if a.exchange.Status != 0 {
-		status := int32(a.exchange.Status)
-		params.HttpStatus = &status
-	}
-	if inv := a.decision.Invoice; inv != nil {
-		params.InvoiceID, params.InvoiceNumber = &inv.ID, &inv.Number
-	}
-	return params
+	return p
 }
 
 // report tells log and metrics, after the commit.

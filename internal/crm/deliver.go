@@ -56,9 +56,11 @@ type DelivererOptions struct {
 
 // Deliverer brings operations to the ERP. It is safe for concurrent use, also by several processes on one database.
 type Deliverer struct {
-	pool *pgxpool.Pool
-	erp  ERP
-	opts DelivererOptions
+	pool   *pgxpool.Pool
+	erp    ERP
+	opts   DelivererOptions
+	begins together[beginning]
+	ends   together[ending]
 }
 
 // NewDeliverer makes a Deliverer on the CRM side's database.
@@ -78,11 +80,26 @@ func NewDeliverer(pool *pgxpool.Pool, erp ERP, opts DelivererOptions) *Deliverer
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Deliverer{pool: pool, erp: erp, opts: opts}
+	d := &Deliverer{pool: pool, erp: erp, opts: opts}
+	d.begins.do, d.ends.do = d.beginTogether, d.endTogether
+	return d
 }
 
 // Lease is how long an attempt holds its operation at most: its calls, and what it takes to write their outcome.
 func (d *Deliverer) Lease() time.Duration { return callsPerLease*d.erp.AttemptTimeout() + leaseMargin }
+
+// Job is the queue's entry for which an operation is delivered.
+type Job struct {
+	ID        int64
+	Completer JobCompleter
+}
+
+// JobCompleter completes jobs. internal/jobs has the real one. Two of them must be comparable.
+type JobCompleter interface {
+	// CompleteJobs completes jobs on the caller's transaction: they are completed at its commit, or none is. A job that is
+	// gone or in other hands is passed over: an outcome is worth more than its job.
+	CompleteJobs(ctx context.Context, tx pgx.Tx, ids []int64) error
+}
 
 // Next says what is left to do for an operation.
 type Next struct {
@@ -96,12 +113,13 @@ type Next struct {
 // do. It may be called at any time, any number of times, by anybody.
 //
 // Before the request leaves, the attempt is committed; no transaction is open during the call. The outcome is one more
-// transaction: attempt and operation together, and, when the operation has come to its end, whatever complete does
-// with that transaction (nil: nothing). An attempt that was overtaken meanwhile writes nothing. If ctx ends during the
-// call, the outcome (lost, or not sent) is still written, within 10 seconds.
+// transaction: attempt and operation together, and, when the operation has come to its end, job is completed (nil: none).
+// Both are shared with the other deliveries of this Deliverer that are waiting for the same; each is judged by itself. An
+// attempt that was overtaken meanwhile writes nothing. If ctx ends during the call, the outcome (lost, or not sent) is
+// still written, within 10 seconds.
 //
 // An error means that the database failed; the operation is then delivered by whoever comes after its lease.
-func (d *Deliverer) Deliver(ctx context.Context, operationID uuid.UUID, complete func(ctx context.Context, tx pgx.Tx) error) (Next, error) {
+func (d *Deliverer) Deliver(ctx context.Context, operationID uuid.UUID, job *Job) (Next, error) {
 	// From here on, so that no request leaves after the lease that is on record, however long this process is kept from
 	// running in between: others may have proven by then that the operation was not applied.
 	calls, cancel := context.WithTimeout(ctx, d.Lease())
@@ -119,18 +137,26 @@ func (d *Deliverer) Deliver(ctx context.Context, operationID uuid.UUID, complete
 	a.log.DebugContext(ctx, "attempt begins")
 	a.make(calls, d.erp)
 	tracectx.Set(ctx, tracectx.Outcome, string(a.decision.Outcome))
-	return d.end(ctx, a, complete)
+	return d.end(ctx, a, job)
 }
 
-// begin commits the attempt. Once it has started it runs to its end: cut off, it would leave an attempt of which nobody
+// begin commits the attempt. Once that has started it runs to its end: cut off, it would leave an attempt of which nobody
 // knows, and the operation waiting for the end of its lease.
 func (d *Deliverer) begin(ctx context.Context, id uuid.UUID) (crmdb.DeliveryBeginRow, error) {
 	if err := ctx.Err(); err != nil {
 		return crmdb.DeliveryBeginRow{}, err
 	}
+	b := beginning{id: id, trace: tracectx.Of(ctx)}
+	if err := d.begins.join(ctx, &b); err != nil {
+		return crmdb.DeliveryBeginRow{}, err
+	}
+	if b.row != nil {
+		tracectx.Link(ctx, b.shared)
+		return *b.row, nil
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeLimit)
 	defer cancel()
-	return crmdb.New(d.pool).DeliveryBegin(ctx, d.Lease().Seconds(), id, d.opts.Worker)
+	return d.beginAlone(ctx, id)
 }
 
 // standing answers for an operation that could not be begun.
@@ -152,15 +178,11 @@ func (d *Deliverer) standing(ctx context.Context, id uuid.UUID) (Next, error) {
 }
 
 // end writes the outcome, come what may of ctx.
-func (d *Deliverer) end(ctx context.Context, a *attempt, complete func(ctx context.Context, tx pgx.Tx) error) (Next, error) {
+func (d *Deliverer) end(ctx context.Context, a *attempt, job *Job) (Next, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeLimit)
 	defer cancel()
-	params := d.endParams(a)
-	row, err := d.writeEnd(ctx, params, complete)
-	for try := 1; try < endTries && err != nil && !errors.Is(err, pgx.ErrNoRows); try++ {
-		a.log.WarnContext(ctx, "writing the outcome of an attempt failed, trying again", "outcome", a.decision.Outcome, "error", err)
-		row, err = d.writeEnd(ctx, params, complete)
-	}
+	e := ending{a: a, job: job, trace: tracectx.Of(ctx)}
+	row, err := d.writeEnd(ctx, &e)
 	if errors.Is(err, pgx.ErrNoRows) {
 		a.log.WarnContext(ctx, "attempt was overtaken, its outcome is not written", "outcome", a.decision.Outcome)
 		return d.standing(ctx, a.row.ID)
@@ -173,16 +195,21 @@ func (d *Deliverer) end(ctx context.Context, a *attempt, complete func(ctx conte
 	return Next{Done: a.decision.Step == StepDone || row.Flagged, At: row.DueAt}, nil
 }
 
-// writeEnd is one transaction; where there is nothing to complete, one statement.
-func (d *Deliverer) writeEnd(ctx context.Context, params crmdb.DeliveryEndParams, complete func(ctx context.Context, tx pgx.Tx) error) (row crmdb.DeliveryEndRow, err error) {
-	if complete == nil || !OperationStatus(params.Status).Final() {
-		return crmdb.New(d.pool).DeliveryEnd(ctx, params)
+// writeEnd writes the outcome with those of others or, where that can't be, alone, more than once if need be.
+func (d *Deliverer) writeEnd(ctx context.Context, e *ending) (row crmdb.DeliveryEndRow, err error) {
+	if err := d.ends.join(ctx, e); err != nil {
+		return row, err
 	}
-	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		if row, err = crmdb.New(tx).DeliveryEnd(ctx, params); err != nil {
-			return err
+	if e.row != nil {
+		tracectx.Link(ctx, e.shared)
+		return *e.row, nil
+	}
+	for range endTries - 1 {
+		row, err = d.endAlone(ctx, e)
+		if err == nil || errors.Is(err, pgx.ErrNoRows) {
+			return row, err
 		}
-		return complete(ctx, tx)
-	})
+		e.a.log.WarnContext(ctx, "writing the outcome of an attempt failed", "outcome", e.a.decision.Outcome, "error", err)
+	}
 	return row, err
 }

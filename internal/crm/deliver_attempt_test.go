@@ -177,7 +177,7 @@ func TestAnOvertakenAttemptDoesNotCompleteTheJob(t *testing.T) {
 	first := make(chan result, 1)
 	deliverer := d.deliverer()
 	go func() {
-		next, err := deliverer.Deliver(context.Background(), id, func(context.Context, pgx.Tx) error { completed <- struct{}{}; return nil })
+		next, err := deliverer.Deliver(context.Background(), id, jobOf(func(context.Context, pgx.Tx) error { completed <- struct{}{}; return nil }))
 		first <- result{next, err}
 	}()
 	testdb.Await(t, "the first call", func() bool { return len(d.erp.Posts()) == 1 })
@@ -460,12 +460,12 @@ func TestABrokenConnectionDoesNotCostAKnownOutcome(t *testing.T) {
 	d := setupDelivery(t)
 	id := d.operation("SO-1001")
 	tries := 0
-	next, err := d.deliverer().Deliver(t.Context(), id, func(ctx context.Context, tx pgx.Tx) error {
+	next, err := d.deliverer().Deliver(t.Context(), id, jobOf(func(ctx context.Context, tx pgx.Tx) error {
 		if tries++; tries == 1 {
 			return terminate(ctx, tx)
 		}
 		return nil
-	})
+	}))
 	if err != nil || !next.Done || tries != 2 {
 		t.Errorf("%+v, %v after %d tries", next, err, tries)
 	}
@@ -481,12 +481,12 @@ func TestOutcomeAndJobAreWrittenTogetherOrNotAtAll(t *testing.T) {
 		_, err := tx.Exec(ctx, "INSERT INTO completions VALUES ($1)", id)
 		return err
 	}
-	_, err := d.deliverer().Deliver(t.Context(), id, func(ctx context.Context, tx pgx.Tx) error {
+	_, err := d.deliverer().Deliver(t.Context(), id, jobOf(func(ctx context.Context, tx pgx.Tx) error {
 		if err := complete(ctx, tx); err != nil {
 			return err
 		}
 		return terminate(ctx, tx)
-	})
+	}))
 	if err == nil {
 		t.Error("no error")
 	}
@@ -501,7 +501,7 @@ func TestOutcomeAndJobAreWrittenTogetherOrNotAtAll(t *testing.T) {
 		t.Errorf("%d completions without an outcome", n)
 	}
 	d.endLease(id)
-	if _, err := d.deliverer().Deliver(t.Context(), id, complete); err != nil {
+	if _, err := d.deliverer().Deliver(t.Context(), id, jobOf(complete)); err != nil {
 		t.Fatal(err)
 	}
 	d.wantState(id, "succeeded", "", "overtaken replayed")

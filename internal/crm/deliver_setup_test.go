@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"invoicebridge/internal/crm"
@@ -80,6 +81,20 @@ func (d *delivery) operation(order string) uuid.UUID {
 }
 
 func keyOf(id uuid.UUID) string { return "key-" + id.String() }
+
+// completions is a crm.JobCompleter that does the same for however many jobs.
+type completions struct {
+	do func(ctx context.Context, tx pgx.Tx) error
+}
+
+func (c *completions) CompleteJobs(ctx context.Context, tx pgx.Tx, _ []int64) error {
+	return c.do(ctx, tx)
+}
+
+// jobOf is a job whose completion is whatever complete does.
+func jobOf(complete func(ctx context.Context, tx pgx.Tx) error) *crm.Job {
+	return &crm.Job{ID: 1, Completer: &completions{complete}}
+}
 
 // deliver makes one attempt that must not fail.
 func (d *delivery) deliver(id uuid.UUID) crm.Next {

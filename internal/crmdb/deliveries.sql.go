@@ -34,19 +34,27 @@ func (q *Queries) DeliveryAges(ctx context.Context) (DeliveryAgesRow, error) {
 	return i, err
 }
 
-const deliveryBegin = `-- name: DeliveryBegin :one
-WITH begun AS (
+const deliveryBegin = `-- name: DeliveryBegin :many
+WITH wanted AS (
+    SELECT unnest($1::uuid[]) AS id LIMIT $2
+), due AS (
+    SELECT o.id
+    FROM wanted
+    JOIN operations AS o ON o.id = wanted.id
+    WHERE o.flagged_at IS NULL
+      AND (o.status IN ('pending', 'unknown') AND o.next_attempt_at <= now()
+           OR o.status = 'processing' AND o.lease_until <= now())
+      AND NOT EXISTS (SELECT FROM source_pauses AS p WHERE p.tenant_id = o.tenant_id AND p.source = o.source)
+    FOR NO KEY UPDATE OF o SKIP LOCKED
+), begun AS (
     UPDATE operations
     SET status          = 'processing',
         attempt         = attempt + 1,
-        lease_until     = clock_timestamp() + make_interval(secs => $1::float8),
+        lease_until     = clock_timestamp() + make_interval(secs => $3::float8),
         next_attempt_at = NULL,
         first_sent_at   = coalesce(first_sent_at, now())
-    WHERE operations.id = $2
-      AND flagged_at IS NULL
-      AND (status IN ('pending', 'unknown') AND next_attempt_at <= now()
-           OR status = 'processing' AND lease_until <= now())
-      AND NOT EXISTS (SELECT FROM source_pauses AS p WHERE p.tenant_id = operations.tenant_id AND p.source = operations.source)
+    FROM due
+    WHERE operations.id = due.id
     RETURNING operations.id, tenant_id, key, source, order_id, role, sequence, request, request_hash, attempt, waits, reason
 ), overtaken AS (
     UPDATE attempts
@@ -55,7 +63,7 @@ WITH begun AS (
     WHERE attempts.operation_id = begun.id AND attempts.outcome = 'sent'
 ), recorded AS (
     INSERT INTO attempts (operation_id, number, worker)
-    SELECT begun.id, begun.attempt, $3::text FROM begun
+    SELECT begun.id, begun.attempt, $4::text FROM begun
 )
 SELECT begun.id, begun.tenant_id, begun.key, begun.source, begun.order_id, begun.role, begun.sequence,
        begun.request, begun.request_hash, begun.attempt, begun.waits, begun.reason,
@@ -63,6 +71,13 @@ SELECT begun.id, begun.tenant_id, begun.key, begun.source, begun.order_id, begun
                WHERE earlier.operation_id = begun.id AND earlier.outcome IN ('sent', 'lost', 'overtaken')) AS may_have_arrived
 FROM begun
 `
+
+type DeliveryBeginParams struct {
+	Ids          []uuid.UUID
+	Members      int32
+	LeaseSeconds float64
+	Worker       string
+}
 
 type DeliveryBeginRow struct {
 	ID             uuid.UUID
@@ -80,105 +95,170 @@ type DeliveryBeginRow struct {
 	MayHaveArrived bool
 }
 
-// One statement, so one commit and one round trip: the next attempt is recorded before its request leaves, and an
-// attempt that never told its outcome is overtaken. No row: somebody else has its turn, or its source is paused. (An attempt
-// that was about to begin when the pause was committed counts as running.)
+// One statement, so one commit and one round trip for however many: of each operation the next attempt is recorded before its
+// request leaves, and an attempt that never told its outcome is overtaken. No row: somebody else has its turn or its row, or its
+// source is paused. (An attempt that was about to begin when the pause was committed counts as running.)
 // Only the clock of the database decides: now() for what is due (it is never later than the lock), clock_timestamp() for
-// the lease (the statement may have waited for the lock).
-func (q *Queries) DeliveryBegin(ctx context.Context, leaseSeconds float64, iD uuid.UUID, worker string) (DeliveryBeginRow, error) {
-	row := q.db.QueryRow(ctx, deliveryBegin, leaseSeconds, iD, worker)
-	var i DeliveryBeginRow
-	err := row.Scan(
-		&i.ID,
-		&i.TenantID,
-		&i.Key,
-		&i.Source,
-		&i.OrderID,
-		&i.Role,
-		&i.Sequence,
-		&i.Request,
-		&i.RequestHash,
-		&i.Attempt,
-		&i.Waits,
-		&i.Reason,
-		&i.MayHaveArrived,
+// the lease (the statement may have taken its time).
+// LIMIT, whose value no plan knows that is kept, has the planner reckon with one row: planned for ten on a table that is
+// still empty, each table would be read whole for as long as the plan is kept.
+func (q *Queries) DeliveryBegin(ctx context.Context, arg DeliveryBeginParams) ([]DeliveryBeginRow, error) {
+	rows, err := q.db.Query(ctx, deliveryBegin,
+		arg.Ids,
+		arg.Members,
+		arg.LeaseSeconds,
+		arg.Worker,
 	)
-	return i, err
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DeliveryBeginRow{}
+	for rows.Next() {
+		var i DeliveryBeginRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.TenantID,
+			&i.Key,
+			&i.Source,
+			&i.OrderID,
+			&i.Role,
+			&i.Sequence,
+			&i.Request,
+			&i.RequestHash,
+			&i.Attempt,
+			&i.Waits,
+			&i.Reason,
+			&i.MayHaveArrived,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
-const deliveryEnd = `-- name: DeliveryEnd :one
-WITH ended AS (
+const deliveryEnd = `-- name: DeliveryEnd :many
+WITH told AS (
+    SELECT unnest($1::uuid[])             AS id,
+           unnest($2::int[])         AS attempt,
+           unnest($3::text[])        AS outcome,
+           unnest($4::text[])        AS status,
+           unnest($5::text[])         AS reason,
+           unnest($6::text[])         AS detail,
+           unnest($7::text[])   AS problem_type,
+           unnest($8::int[])    AS http_status,
+           unnest($9::uuid[])     AS invoice_id,
+           unnest($10::text[]) AS invoice_number,
+           unnest($11::float8[]) AS pause_seconds,
+           unnest($12::boolean[])   AS attention,
+           unnest($13::int[])            AS waits
+    LIMIT $14
+), running AS (
+    SELECT o.id
+    FROM told
+    JOIN operations AS o ON o.id = told.id
+    WHERE o.attempt = told.attempt AND o.status = 'processing'
+    FOR NO KEY UPDATE OF o SKIP LOCKED
+), ended AS (
     UPDATE operations
-    SET status          = $1::text,
+    SET status          = told.status,
         lease_until     = NULL,
-        waits           = waits + $2::int,
-        next_attempt_at = CASE WHEN $1::text IN ('pending', 'unknown')
-                               THEN clock_timestamp() + make_interval(secs => $3::float8) END,
-        finished_at     = CASE WHEN $1::text IN ('succeeded', 'failed') THEN now() END,
-        flagged_at      = CASE WHEN $1::text IN ('pending', 'unknown')
-                                    AND ($4::boolean
-                                         OR first_sent_at <= now() - make_interval(secs => $5::float8))
+        waits           = operations.waits + told.waits,
+        next_attempt_at = CASE WHEN told.status IN ('pending', 'unknown')
+                               THEN clock_timestamp() + make_interval(secs => told.pause_seconds) END,
+        finished_at     = CASE WHEN told.status IN ('succeeded', 'failed') THEN now() END,
+        flagged_at      = CASE WHEN told.status IN ('pending', 'unknown')
+                                    AND (told.attention
+                                         OR operations.first_sent_at <= now() - make_interval(secs => $15::float8))
                                THEN now() END,
-        invoice_id      = $6::uuid,
-        invoice_number  = $7::text,
-        reason          = $8::text,
-        detail          = $9::text
-    WHERE operations.id = $10 AND operations.attempt = $11 AND operations.status = 'processing'
-    RETURNING operations.id, operations.attempt, operations.next_attempt_at, operations.flagged_at
-), told AS (
+        invoice_id      = CASE WHEN told.status = 'succeeded' THEN told.invoice_id END,
+        invoice_number  = CASE WHEN told.status = 'succeeded' THEN told.invoice_number END,
+        reason          = told.reason,
+        detail          = told.detail
+    FROM running JOIN told ON told.id = running.id
+    WHERE operations.id = running.id AND operations.attempt = told.attempt AND operations.status = 'processing'
+    RETURNING operations.id, operations.attempt, operations.next_attempt_at, operations.flagged_at,
+              told.outcome, told.http_status, told.problem_type, told.detail
+), written AS (
     UPDATE attempts
-    SET outcome = $12::text, finished_at = now(), http_status = $13::int,
-        problem_type = $14::text, detail = $9::text
+    SET outcome = ended.outcome, finished_at = now(), http_status = nullif(ended.http_status, 0),
+        problem_type = ended.problem_type, detail = ended.detail
     FROM ended
     WHERE attempts.operation_id = ended.id AND attempts.number = ended.attempt AND attempts.outcome = 'sent'
 )
-SELECT coalesce(next_attempt_at, now())::timestamptz AS due_at, (flagged_at IS NOT NULL)::boolean AS flagged FROM ended
+SELECT id, attempt, coalesce(next_attempt_at, now())::timestamptz AS due_at, (flagged_at IS NOT NULL)::boolean AS flagged FROM ended
 `
 
 type DeliveryEndParams struct {
-	Status        string
-	Waits         int32
-	PauseSeconds  float64
-	Attention     bool
-	TotalSeconds  float64
-	InvoiceID     *uuid.UUID
-	InvoiceNumber *string
-	Reason        string
-	Detail        string
-	ID            uuid.UUID
-	Attempt       int32
-	Outcome       string
-	HttpStatus    *int32
-	ProblemType   string
+	Ids            []uuid.UUID
+	Attempts       []int32
+	Outcomes       []string
+	Statuses       []string
+	Reasons        []string
+	Details        []string
+	ProblemTypes   []string
+	HttpStatuses   []int32
+	InvoiceIds     []uuid.UUID
+	InvoiceNumbers []string
+	PauseSeconds   []float64
+	Attentions     []bool
+	Waits          []int32
+	Members        int32
+	TotalSeconds   float64
 }
 
 type DeliveryEndRow struct {
+	ID      uuid.UUID
+	Attempt int32
 	DueAt   time.Time
 	Flagged bool
 }
 
-// The outcome of attempt n, and what it makes of the operation. No row: the attempt was overtaken and writes nothing.
-// flagged_at is set once: an operation that has it is never begun again.
-func (q *Queries) DeliveryEnd(ctx context.Context, arg DeliveryEndParams) (DeliveryEndRow, error) {
-	row := q.db.QueryRow(ctx, deliveryEnd,
-		arg.Status,
-		arg.Waits,
+// The outcomes of attempts, and what each makes of its operation. No row: the attempt was overtaken and writes nothing, or
+// somebody has the row. flagged_at is set once: an operation that has it is never begun again. LIMIT: see DeliveryBegin.
+func (q *Queries) DeliveryEnd(ctx context.Context, arg DeliveryEndParams) ([]DeliveryEndRow, error) {
+	rows, err := q.db.Query(ctx, deliveryEnd,
+		arg.Ids,
+		arg.Attempts,
+		arg.Outcomes,
+		arg.Statuses,
+		arg.Reasons,
+		arg.Details,
+		arg.ProblemTypes,
+		arg.HttpStatuses,
+		arg.InvoiceIds,
+		arg.InvoiceNumbers,
 		arg.PauseSeconds,
-		arg.Attention,
+		arg.Attentions,
+		arg.Waits,
+		arg.Members,
 		arg.TotalSeconds,
-		arg.InvoiceID,
-		arg.InvoiceNumber,
-		arg.Reason,
-		arg.Detail,
-		arg.ID,
-		arg.Attempt,
-		arg.Outcome,
-		arg.HttpStatus,
-		arg.ProblemType,
 	)
-	var i DeliveryEndRow
-	err := row.Scan(&i.DueAt, &i.Flagged)
-	return i, err
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DeliveryEndRow{}
+	for rows.Next() {
+		var i DeliveryEndRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Attempt,
+			&i.DueAt,
+			&i.Flagged,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const deliveryGet = `-- name: DeliveryGet :one
@@ -275,4 +355,14 @@ func (q *Queries) DeliveryListWithoutJob(ctx context.Context, arg DeliveryListWi
 		return nil, err
 	}
 	return items, nil
+}
+
+const deliveryLock = `-- name: DeliveryLock :exec
+SELECT FROM operations WHERE id = $1 FOR NO KEY UPDATE
+`
+
+// Waits for whoever has the operation. The statements below pass over what is locked.
+func (q *Queries) DeliveryLock(ctx context.Context, id uuid.UUID) error {
+	_, err := q.db.Exec(ctx, deliveryLock, id)
+	return err
 }

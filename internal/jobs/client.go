@@ -92,7 +92,7 @@ func newClient(pool *pgxpool.Pool, config *river.Config, kinds []string, now fun
 func riverConfig(pool *pgxpool.Pool, deps Deps, cfg Config, now func() time.Time) (*river.Config, error) {
 	cfg, deps.Logger = cfg.withDefaults(), logger(deps.Logger)
 	workers := river.NewWorkers()
-	river.AddWorker(workers, &DeliverWorker{deliverer: deps.Deliverer, now: now})
+	river.AddWorker(workers, &DeliverWorker{deliverer: deps.Deliverer, completer: newCompleter(now), now: now})
 	river.AddWorker(workers, &SweepWorker{deps: deps, sweeper: NewSweeper(pool, deps.Inserter, deps.Deliverer, cfg.SweepMargin)})
 	return baseConfig(cfg, workers, sweepSchedule(SweepArgs{}, cfg.SweepInterval), deliverTimeout(deps.Deliverer), deps.Logger)
 }

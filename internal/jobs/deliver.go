@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
 	"invoicebridge/internal/crm"
@@ -37,20 +36,23 @@ func (DeliverArgs) InsertOpts() river.InsertOpts {
 
 // deliverer is crm.Deliverer.
 type deliverer interface {
-	Deliver(ctx context.Context, operationID uuid.UUID, complete func(ctx context.Context, tx pgx.Tx) error) (crm.Next, error)
+	Deliver(ctx context.Context, operationID uuid.UUID, job *crm.Job) (crm.Next, error)
 }
 
 // DeliverWorker makes one attempt per run.
 type DeliverWorker struct {
 	river.WorkerDefaults[DeliverArgs]
 	deliverer deliverer
+	completer *completer
 	now       func() time.Time
 }
 
-// Work makes the attempt that is due.
+// Work makes the attempt that is due. The job completes in the transaction in which its operation ends; until then it is
+// snoozed to the time of the next attempt.
 func (w *DeliverWorker) Work(ctx context.Context, job *river.Job[DeliverArgs]) error {
-	return work(ctx, job, w.now, func(ctx context.Context, complete func(ctx context.Context, tx pgx.Tx) error) (next, error) {
-		n, err := w.deliverer.Deliver(ctx, job.Args.OperationID, complete)
-		return next(n), err
-	})
+	n, err := w.deliverer.Deliver(ctx, job.Args.OperationID, &crm.Job{ID: job.ID, Completer: w.completer})
+	if err != nil || n.Done {
+		return err
+	}
+	return snoozeUntil(n.At, w.now)
 }

@@ -1,21 +1,35 @@
--- name: DeliveryBegin :one
--- One statement, so one commit and one round trip: the next attempt is recorded before its request leaves, and an
--- attempt that never told its outcome is overtaken. No row: somebody else has its turn, or its source is paused. (An attempt
--- that was about to begin when the pause was committed counts as running.)
+-- name: DeliveryLock :exec
+-- Waits for whoever has the operation. The statements below pass over what is locked.
+SELECT FROM operations WHERE id = @id FOR NO KEY UPDATE;
+
+-- name: DeliveryBegin :many
+-- One statement, so one commit and one round trip for however many: of each operation the next attempt is recorded before its
+-- request leaves, and an attempt that never told its outcome is overtaken. No row: somebody else has its turn or its row, or its
+-- source is paused. (An attempt that was about to begin when the pause was committed counts as running.)
 -- Only the clock of the database decides: now() for what is due (it is never later than the lock), clock_timestamp() for
--- the lease (the statement may have waited for the lock).
-WITH begun AS (
+-- the lease (the statement may have taken its time).
+-- LIMIT, whose value no plan knows that is kept, has the planner reckon with one row: planned for ten on a table that is
+-- still empty, each table would be read whole for as long as the plan is kept.
+WITH wanted AS (
+    SELECT unnest(@ids::uuid[]) AS id LIMIT @members
+), due AS (
+    SELECT o.id
+    FROM wanted
+    JOIN operations AS o ON o.id = wanted.id
+    WHERE o.flagged_at IS NULL
+      AND (o.status IN ('pending', 'unknown') AND o.next_attempt_at <= now()
+           OR o.status = 'processing' AND o.lease_until <= now())
+      AND NOT EXISTS (SELECT FROM source_pauses AS p WHERE p.tenant_id = o.tenant_id AND p.source = o.source)
+    FOR NO KEY UPDATE OF o SKIP LOCKED
+), begun AS (
     UPDATE operations
     SET status          = 'processing',
         attempt         = attempt + 1,
         lease_until     = clock_timestamp() + make_interval(secs => @lease_seconds::float8),
         next_attempt_at = NULL,
         first_sent_at   = coalesce(first_sent_at, now())
-    WHERE operations.id = @id
-      AND flagged_at IS NULL
-      AND (status IN ('pending', 'unknown') AND next_attempt_at <= now()
-           OR status = 'processing' AND lease_until <= now())
-      AND NOT EXISTS (SELECT FROM source_pauses AS p WHERE p.tenant_id = operations.tenant_id AND p.source = operations.source)
+    FROM due
+    WHERE operations.id = due.id
     RETURNING operations.id, tenant_id, key, source, order_id, role, sequence, request, request_hash, attempt, waits, reason
 ), overtaken AS (
     UPDATE attempts
@@ -40,35 +54,58 @@ SELECT tenant_id, key, status, (flagged_at IS NOT NULL)::boolean AS flagged,
 FROM operations
 WHERE id = @id;
 
--- name: DeliveryEnd :one
--- The outcome of attempt n, and what it makes of the operation. No row: the attempt was overtaken and writes nothing.
--- flagged_at is set once: an operation that has it is never begun again.
-WITH ended AS (
+-- name: DeliveryEnd :many
+-- The outcomes of attempts, and what each makes of its operation. No row: the attempt was overtaken and writes nothing, or
+-- somebody has the row. flagged_at is set once: an operation that has it is never begun again. LIMIT: see DeliveryBegin.
+WITH told AS (
+    SELECT unnest(@ids::uuid[])             AS id,
+           unnest(@attempts::int[])         AS attempt,
+           unnest(@outcomes::text[])        AS outcome,
+           unnest(@statuses::text[])        AS status,
+           unnest(@reasons::text[])         AS reason,
+           unnest(@details::text[])         AS detail,
+           unnest(@problem_types::text[])   AS problem_type,
+           unnest(@http_statuses::int[])    AS http_status,
+           unnest(@invoice_ids::uuid[])     AS invoice_id,
+           unnest(@invoice_numbers::text[]) AS invoice_number,
+           unnest(@pause_seconds::float8[]) AS pause_seconds,
+           unnest(@attentions::boolean[])   AS attention,
+           unnest(@waits::int[])            AS waits
+    LIMIT @members
+), running AS (
+    SELECT o.id
+    FROM told
+    JOIN operations AS o ON o.id = told.id
+    WHERE o.attempt = told.attempt AND o.status = 'processing'
+    FOR NO KEY UPDATE OF o SKIP LOCKED
+), ended AS (
     UPDATE operations
-    SET status          = @status::text,
+    SET status          = told.status,
         lease_until     = NULL,
-        waits           = waits + @waits::int,
-        next_attempt_at = CASE WHEN @status::text IN ('pending', 'unknown')
-                               THEN clock_timestamp() + make_interval(secs => @pause_seconds::float8) END,
-        finished_at     = CASE WHEN @status::text IN ('succeeded', 'failed') THEN now() END,
-        flagged_at      = CASE WHEN @status::text IN ('pending', 'unknown')
-                                    AND (@attention::boolean
-                                         OR first_sent_at <= now() - make_interval(secs => @total_seconds::float8))
+        waits           = operations.waits + told.waits,
+        next_attempt_at = CASE WHEN told.status IN ('pending', 'unknown')
+                               THEN clock_timestamp() + make_interval(secs => told.pause_seconds) END,
+        finished_at     = CASE WHEN told.status IN ('succeeded', 'failed') THEN now() END,
+        flagged_at      = CASE WHEN told.status IN ('pending', 'unknown')
+                                    AND (told.attention
+                                         OR operations.first_sent_at <= now() - make_interval(secs => @total_seconds::float8))
                                THEN now() END,
-        invoice_id      = sqlc.narg(invoice_id)::uuid,
-        invoice_number  = sqlc.narg(invoice_number)::text,
-        reason          = @reason::text,
-        detail          = @detail::text
-    WHERE operations.id = @id AND operations.attempt = @attempt AND operations.status = 'processing'
-    RETURNING operations.id, operations.attempt, operations.next_attempt_at, operations.flagged_at
-), told AS (
+        invoice_id      = CASE WHEN told.status = 'succeeded' THEN told.invoice_id END,
+        invoice_number  = CASE WHEN told.status = 'succeeded' THEN told.invoice_number END,
+        reason          = told.reason,
+        detail          = told.detail
+    FROM running JOIN told ON told.id = running.id
+    WHERE operations.id = running.id AND operations.attempt = told.attempt AND operations.status = 'processing'
+    RETURNING operations.id, operations.attempt, operations.next_attempt_at, operations.flagged_at,
+              told.outcome, told.http_status, told.problem_type, told.detail
+), written AS (
     UPDATE attempts
-    SET outcome = @outcome::text, finished_at = now(), http_status = sqlc.narg(http_status)::int,
-        problem_type = @problem_type::text, detail = @detail::text
+    SET outcome = ended.outcome, finished_at = now(), http_status = nullif(ended.http_status, 0),
+        problem_type = ended.problem_type, detail = ended.detail
     FROM ended
     WHERE attempts.operation_id = ended.id AND attempts.number = ended.attempt AND attempts.outcome = 'sent'
 )
-SELECT coalesce(next_attempt_at, now())::timestamptz AS due_at, (flagged_at IS NOT NULL)::boolean AS flagged FROM ended;
+SELECT id, attempt, coalesce(next_attempt_at, now())::timestamptz AS due_at, (flagged_at IS NOT NULL)::boolean AS flagged FROM ended;
 
 -- name: DeliveryListByHash :exec
 -- For the list below, until the end of the transaction. Statistics lag behind a queue that fills within seconds; planned for
