@@ -1,6 +1,7 @@
 package processtest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -176,7 +177,7 @@ func (w *world) holdOperation(key string) (release func()) {
 		w.t.Fatal(err)
 	}
 	return func() {
-		if err := tx.Rollback(w.t.Context()); err != nil && err != pgx.ErrTxClosed {
+		if err := tx.Rollback(w.t.Context()); err != nil && !errors.Is(err, pgx.ErrTxClosed) {
 			w.t.Fatal(err)
 		}
 	}
