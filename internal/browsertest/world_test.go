@@ -28,6 +28,7 @@ import (
 	"invoicebridge/internal/backoff"
 	"invoicebridge/internal/crm"
 	"invoicebridge/internal/invoice"
+	"invoicebridge/internal/problem"
 	"invoicebridge/internal/target"
 	"invoicebridge/internal/target/einvoice"
 	"invoicebridge/internal/target/ledger"
@@ -41,6 +42,7 @@ const (
 	operator = "olga"
 	second   = "otto" // another operator
 	admin    = "anna"
+	actor    = "arno" // another admin, who has done what there is to see
 	service  = "sina" // a viewer who has the queue and the figures
 	stranger = ""
 
@@ -64,15 +66,19 @@ type world struct {
 	crmURL   string
 	erpToken string
 	crmToken string
-	wire     *wire
-	targets  *targetsim.Sim
-	http     *http.Client
+	// actorTokens are one admin's own, approverToken is the other one's, on the CRM side.
+	actorTokens   struct{ erp, crm string }
+	approverToken string
+	wire          *wire
+	targets       *targetsim.Sim
+	http          *http.Client
 }
 
 // wire is the network between the CRM side and the ERP.
 type wire struct {
-	proxy http.Handler
-	mode  atomic.Int32
+	proxy   http.Handler
+	mode    atomic.Int32
+	refusal atomic.Pointer[string] // what is said with answersRefuse
 }
 
 // What becomes of the ERP's answers. Requests always arrive.
@@ -80,12 +86,17 @@ const (
 	answersArrive   = iota
 	answersAreLost  // all of them: the connection ends without a byte
 	answersAreAlien // something between the two answers requests for invoices, which leaves them to an operator at once
+	answersRefuse   // requests for invoices are refused, and do not arrive
 )
 
 func (w *wire) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	mode := w.mode.Load()
-	if mode == answersArrive || mode == answersAreAlien && r.Method != http.MethodPost {
+	if mode == answersArrive || mode != answersAreLost && r.Method != http.MethodPost {
 		w.proxy.ServeHTTP(rw, r)
+		return
+	}
+	if mode == answersRefuse {
+		w.refuse(rw)
 		return
 	}
 	w.proxy.ServeHTTP(httptest.NewRecorder(), r)
@@ -93,6 +104,21 @@ func (w *wire) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	http.Error(rw, "a gateway's page", http.StatusConflict)
+}
+
+// refuse answers as an ERP does that finds the order wrong, in its own words.
+func (w *wire) refuse(rw http.ResponseWriter) {
+	p := problem.New(problem.InvalidInvoice, "%s", *w.refusal.Load())
+	p.Errors = []problem.FieldError{{Pointer: "/customer/name", Detail: *w.refusal.Load()}}
+	body, err := json.Marshal(map[string]any{
+		"type": "/problems/" + string(p.Type), "title": "Invalid invoice", "status": http.StatusUnprocessableEntity, "detail": p.Detail, "errors": p.Errors,
+	})
+	if err != nil {
+		panic(err)
+	}
+	rw.Header().Set("Content-Type", "application/problem+json")
+	rw.WriteHeader(http.StatusUnprocessableEntity)
+	_, _ = rw.Write(body)
 }
 
 // newWorld starts everything as cmd/bridge does, with one company and its people.
@@ -190,6 +216,7 @@ func (w *world) makePeople() {
 			{Name: operator, DisplayName: "Olga Operator", Role: auth.RoleOperator},
 			{Name: second, DisplayName: "Otto Operator", Role: auth.RoleOperator},
 			{Name: admin, DisplayName: "Anna Admin", Role: auth.RoleAdmin},
+			{Name: actor, DisplayName: "Arno Admin", Role: auth.RoleAdmin},
 			{Name: service, DisplayName: "Sina Service", Role: auth.RoleViewer, Service: true},
 		} {
 			account.Tenant, account.PasswordHash = tenant, hash
@@ -201,10 +228,17 @@ func (w *world) makePeople() {
 		if err != nil {
 			w.t.Fatal(err)
 		}
+		_, own, err := a.CreatePersonalToken(w.t.Context(), actor, auth.RoleAdmin, "his own", by)
+		if err != nil {
+			w.t.Fatal(err)
+		}
 		if side == "erp" {
-			w.erpToken = text
-		} else {
-			w.crmToken = text
+			w.erpToken, w.actorTokens.erp = text, own
+			continue
+		}
+		w.crmToken, w.actorTokens.crm = text, own
+		if _, w.approverToken, err = a.CreatePersonalToken(w.t.Context(), admin, auth.RoleAdmin, "her own", by); err != nil {
+			w.t.Fatal(err)
 		}
 	}
 }
@@ -362,6 +396,15 @@ func number(t testing.TB, pool *pgxpool.Pool, query string, args ...any) (n int)
 		t.Fatalf("%s: %v", query, err)
 	}
 	return n
+}
+
+// text runs a query that gives one text.
+func text(t testing.TB, pool *pgxpool.Pool, query string, args ...any) (s string) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), query, args...).Scan(&s); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return s
 }
 
 // onERP is a tab on the ERP's console, with somebody logged in.
