@@ -20,8 +20,23 @@ func (l *lab) measureCreate(ctx context.Context) error {
 		if err := l.compare(ctx, "create_64_clients", 1.8, create, best); err != nil {
 			return err
 		}
+		if err := s.sameEffect(ctx); err != nil {
+			return err
+		}
 		return l.profiled(ctx, "create_64_clients", create, erp)
 	})
+}
+
+// sameEffect looks whether everybody who made invoices left all that belongs to one.
+func (s *site) sameEffect(ctx context.Context) error {
+	var invoices, lines, records, balances, numbers, targets int
+	err := scan(ctx, s.erpDSN, `SELECT (SELECT count(*) FROM invoices), (SELECT count(*) FROM invoice_lines), (SELECT count(*) FROM idempotency_records),
+		(SELECT count(*) FROM order_balances), (SELECT sum(last_number)::bigint FROM invoice_counters), (SELECT count(*) FROM targets)`,
+		&invoices, &lines, &records, &balances, &numbers, &targets)
+	if err == nil && (lines != 2*invoices || records != invoices || balances != invoices || numbers != invoices || targets != 0) {
+		err = fmt.Errorf("%d invoices have %d lines, %d reservations, %d balances and %d numbers", invoices, lines, records, balances, numbers)
+	}
+	return err
 }
 
 // bestPgbench tries the forms that the same effect has in SQL, and gives the quickest.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"invoicebridge/internal/fleet"
@@ -107,8 +106,6 @@ func (l *lab) close(ctx context.Context) error {
 func (l *lab) say(format string, args ...any) {
 	fmt.Fprintf(l.progress, "%6.0fs  %s\n", time.Since(l.begun).Seconds(), fmt.Sprintf(format, args...))
 }
-
-func (l *lab) path(name string) string { return filepath.Join(l.dir, name) }
 
 func (l *lab) tell(row Series) { l.rows = append(l.rows, Row{row}) }
 

@@ -133,7 +133,7 @@ func (p *pooler) untilReady(ctx context.Context, database string) error {
 		}
 		var one int
 		err := scan(ctx, strings.Replace(p.dsn(database), "cache_describe", "exec", 1), "SELECT 1", &one)
-		return err == nil, nil //nolint:nilerr // it does not listen yet
+		return err == nil, nil // it does not listen yet
 	})
 }
 

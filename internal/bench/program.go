@@ -86,7 +86,7 @@ func (p *program) untilReady(ctx context.Context) error {
 		}
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
-			return false, nil //nolint:nilerr // it does not listen yet
+			return false, nil // it does not listen yet
 		}
 		defer func() { _ = response.Body.Close() }()
 		return response.StatusCode == http.StatusOK, nil

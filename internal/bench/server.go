@@ -176,20 +176,6 @@ func scan(ctx context.Context, dsn, query string, into ...any) error {
 	return nil
 }
 
-// column runs a query that gives one column of texts.
-func column(ctx context.Context, dsn, query string, args ...any) ([]string, error) {
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	rows, err := conn.Query(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
-}
-
 // pause waits, less long if ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
