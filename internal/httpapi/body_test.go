@@ -34,6 +34,7 @@ func packed(t testing.TB, plain io.Reader) []byte {
 	return out.Bytes()
 }
 
+// Case C8.
 func TestBodyIsReadOnceAndWhole(t *testing.T) {
 	t.Parallel()
 	e := startERP(t)

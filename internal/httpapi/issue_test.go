@@ -75,6 +75,7 @@ func parseTime(t testing.TB, text string) time.Time {
 	return at
 }
 
+// Case C1.
 func TestMemberOrderAndWhiteSpaceDoNotMatterButTheOrderOfLinesDoes(t *testing.T) {
 	t.Parallel()
 	e := startERP(t)
@@ -101,6 +102,7 @@ func TestMemberOrderAndWhiteSpaceDoNotMatterButTheOrderOfLinesDoes(t *testing.T)
 	e.wantStored(2)
 }
 
+// Cases C3 and C5.
 func TestAmbiguousBodyIsRefusedAndTheKeyStaysFree(t *testing.T) {
 	t.Parallel()
 	e := startERP(t)
@@ -224,6 +226,7 @@ func TestTenantsDoNotSeeEachOther(t *testing.T) {
 	e.wantStored(102)
 }
 
+// Case E2.
 func TestOneKeyNeverMakesTwoInvoicesWhateverThePath(t *testing.T) {
 	t.Parallel()
 	e := startERP(t)

@@ -314,6 +314,7 @@ const (
 	atCommit = "DEFERRABLE INITIALLY DEFERRED"
 )
 
+// Case M7.
 func TestAFailedSerializationRunsTheWholeTransactionAgain(t *testing.T) {
 	t.Parallel()
 	for _, sqlstate := range []string{serializationFailure, deadlockDetected} {

@@ -94,7 +94,7 @@ func TestTwoContentsUnderOneKeyAtOnceMakeOneInvoiceAndNeverMixAnswers(t *testing
 	}
 }
 
-// Twenty of two hundred fail after their number was taken.
+// Case H1. Twenty of two hundred fail after their number was taken.
 func TestNumbersHaveNoHolesUnderLoadAndAfterRollbacks(t *testing.T) {
 	t.Parallel()
 	e := setup(t)

@@ -120,6 +120,7 @@ func connect(t *testing.T, dsn string) *pgx.Conn {
 	return conn
 }
 
+// Case M4.
 func TestMigrateRefusesAPoolerThatSharesSessions(t *testing.T) {
 	t.Parallel()
 	_, err := postgres.Migrate(t.Context(), startPooler(t, true), twoTables(), nil)

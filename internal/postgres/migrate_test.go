@@ -93,6 +93,7 @@ func TestMigrateAppliesOurVersionsAndRiversOnce(t *testing.T) {
 	}
 }
 
+// Case M5.
 func TestSixReplicasStartingAtOnceApplyEachVersionOnce(t *testing.T) {
 	t.Parallel()
 	cases := map[string]int{"on an empty database": 0, "on a database one version behind": 1}

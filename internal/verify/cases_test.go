@@ -1,0 +1,67 @@
+package verify
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	testFunc  = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	caseRow   = regexp.MustCompile(`(?m)^\| ([A-Q][1-9]) .*\|$`)
+	testNamed = regexp.MustCompile("`([a-z]+)\\.((?:Test|Fuzz)\\w+)`")
+)
+
+// The table of the collected faults in docs/verification.md names tests that exist, of the package named, and each case is named in
+// the source of some test.
+func TestEveryCaseIsNamedInATestAndEveryTestOfTheTableExists(t *testing.T) {
+	t.Parallel()
+	tests, sources := map[string]bool{}, &strings.Builder{}
+	for _, root := range []string{"../../internal", "../../cmd", "../../web"} {
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			for _, f := range testFunc.FindAllSubmatch(text, -1) {
+				tests[filepath.Base(filepath.Dir(path))+"."+string(f[1])] = true
+			}
+			for line := range strings.Lines(string(text)) {
+				if _, comment, found := strings.Cut(line, "//"); found {
+					sources.WriteString(comment)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	document, err := os.ReadFile("../../docs/verification.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := caseRow.FindAllStringSubmatch(string(document), -1)
+	if len(rows) < 53 {
+		t.Errorf("the table has %d cases", len(rows))
+	}
+	for _, row := range rows {
+		if !regexp.MustCompile(`\b` + row[1] + `\b`).MatchString(sources.String()) {
+			t.Errorf("case %s is named in no comment of a test", row[1])
+		}
+		if !testNamed.MatchString(row[0]) {
+			t.Errorf("case %s names no test", row[1])
+		}
+	}
+	for _, named := range testNamed.FindAllStringSubmatch(string(document), -1) {
+		if !tests[named[1]+"."+named[2]] {
+			t.Errorf("docs/verification.md names %s.%s, which there is not", named[1], named[2])
+		}
+	}
+}
