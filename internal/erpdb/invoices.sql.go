@@ -54,98 +54,6 @@ func (q *Queries) InvoiceGetOperation(ctx context.Context, operation string, ten
 	return i, err
 }
 
-const invoiceInsert = `-- name: InvoiceInsert :exec
-INSERT INTO invoices (
-    id, tenant_id, number, series_prefix, series_year, series_number, status, source, order_id, role, sequence,
-    operation_key, fingerprint_version, fingerprint, currency, issue_date, due_date,
-    customer_name, customer_country, customer_vat_id, net, vat, gross, payable, corrects_id, document, created_at)
-SELECT i.id, $1, i.number, i.series_prefix, i.series_year, i.series_number, 'issued', i.source, i.order_id,
-       i.role, i.sequence, i.operation_key, i.fingerprint_version, i.fingerprint, i.currency, i.issue_date,
-       nullif(i.due_date, '')::date, i.customer_name, i.customer_country, nullif(i.customer_vat_id, ''),
-       i.net, i.vat, i.gross, i.gross, nullif(i.corrects_id, '')::uuid, i.document, now()
-FROM (SELECT unnest($2::uuid[]) AS id,
-             unnest($3::text[]) AS number,
-             unnest($4::text[]) AS series_prefix,
-             unnest($5::integer[]) AS series_year,
-             unnest($6::bigint[]) AS series_number,
-             unnest($7::text[]) AS source,
-             unnest($8::text[]) AS order_id,
-             unnest($9::text[]) AS role,
-             unnest($10::integer[]) AS sequence,
-             unnest($11::text[]) AS operation_key,
-             unnest($12::smallint[]) AS fingerprint_version,
-             unnest($13::bytea[]) AS fingerprint,
-             unnest($14::text[]) AS currency,
-             unnest($15::text[])::date AS issue_date,
-             unnest($16::text[]) AS due_date,
-             unnest($17::text[]) AS customer_name,
-             unnest($18::text[]) AS customer_country,
-             unnest($19::text[]) AS customer_vat_id,
-             unnest($20::text[])::numeric AS net,
-             unnest($21::text[])::numeric AS vat,
-             unnest($22::text[])::numeric AS gross,
-             unnest($23::text[]) AS corrects_id,
-             unnest($24::bytea[]) AS document) AS i
-`
-
-type InvoiceInsertParams struct {
-	TenantID            string
-	Ids                 []uuid.UUID
-	Numbers             []string
-	SeriesPrefixes      []string
-	SeriesYears         []int32
-	SeriesNumbers       []int64
-	Sources             []string
-	OrderIds            []string
-	Roles               []string
-	Sequences           []int32
-	OperationKeys       []string
-	FingerprintVersions []int16
-	Fingerprints        [][]byte
-	Currencies          []string
-	IssueDates          []string
-	DueDates            []string
-	CustomerNames       []string
-	CustomerCountries   []string
-	CustomerVatIds      []string
-	Nets                []string
-	Vats                []string
-	Grosses             []string
-	CorrectsIds         []string
-	Documents           [][]byte
-}
-
-// created_at is the time of the transaction, the same as first_seen_at of the reservation.
-func (q *Queries) InvoiceInsert(ctx context.Context, arg InvoiceInsertParams) error {
-	_, err := q.db.Exec(ctx, invoiceInsert,
-		arg.TenantID,
-		arg.Ids,
-		arg.Numbers,
-		arg.SeriesPrefixes,
-		arg.SeriesYears,
-		arg.SeriesNumbers,
-		arg.Sources,
-		arg.OrderIds,
-		arg.Roles,
-		arg.Sequences,
-		arg.OperationKeys,
-		arg.FingerprintVersions,
-		arg.Fingerprints,
-		arg.Currencies,
-		arg.IssueDates,
-		arg.DueDates,
-		arg.CustomerNames,
-		arg.CustomerCountries,
-		arg.CustomerVatIds,
-		arg.Nets,
-		arg.Vats,
-		arg.Grosses,
-		arg.CorrectsIds,
-		arg.Documents,
-	)
-	return err
-}
-
 const invoiceList = `-- name: InvoiceList :many
 SELECT id, document, created_at
 FROM invoices
@@ -219,86 +127,23 @@ func (q *Queries) InvoiceList(ctx context.Context, arg InvoiceListParams) ([]Inv
 	return items, nil
 }
 
-const invoiceListCorrected = `-- name: InvoiceListCorrected :many
-SELECT w.position::integer AS position, i.id, i.role, i.source, i.order_id, i.currency, i.gross::text AS gross,
-       (SELECT coalesce(sum(c.gross), 0)
-        FROM invoices AS c
-        WHERE c.corrects_id = i.id AND c.role = 'credit_note')::text AS credited
-FROM (SELECT unnest($1::integer[]) AS position,
-             unnest($2::text[]) AS id,
-             unnest($3::text[]) AS number) AS w
-JOIN invoices AS i ON i.tenant_id = $4 AND (i.id = nullif(w.id, '')::uuid OR i.number = w.number)
-`
-
-type InvoiceListCorrectedParams struct {
-	Positions []int32
-	Ids       []string
-	Numbers   []string
-	TenantID  string
-}
-
-type InvoiceListCorrectedRow struct {
-	Position int32
-	ID       uuid.UUID
-	Role     string
-	Source   string
-	OrderID  string
-	Currency string
-	Gross    string
-	Credited string
-}
-
-// The invoices that are to be corrected, by id or by number, and what has been credited on each so far. Only exact
-// under the lock of the order (OrderBalanceAdd), taken before.
-func (q *Queries) InvoiceListCorrected(ctx context.Context, arg InvoiceListCorrectedParams) ([]InvoiceListCorrectedRow, error) {
-	rows, err := q.db.Query(ctx, invoiceListCorrected,
-		arg.Positions,
-		arg.Ids,
-		arg.Numbers,
-		arg.TenantID,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []InvoiceListCorrectedRow{}
-	for rows.Next() {
-		var i InvoiceListCorrectedRow
-		if err := rows.Scan(
-			&i.Position,
-			&i.ID,
-			&i.Role,
-			&i.Source,
-			&i.OrderID,
-			&i.Currency,
-			&i.Gross,
-			&i.Credited,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const invoiceListSettled = `-- name: InvoiceListSettled :many
 SELECT w.position::integer AS position, true AS by_key, i.id, i.number, i.operation_key, i.fingerprint_version,
-       i.fingerprint, i.document, i.created_at, r.expires_at
-FROM (SELECT unnest($1::integer[]) AS position, unnest($2::text[]) AS key) AS w
+       i.fingerprint, i.document, i.created_at, r.expires_at, now()::timestamptz AS asked_at
+FROM (SELECT unnest($1::integer[]) AS position, unnest($2::text[]) AS tenant_id,
+             unnest($3::text[]) AS key) AS w
 CROSS JOIN LATERAL (
     SELECT inv.id, inv.number, inv.operation_key, inv.fingerprint_version, inv.fingerprint, inv.document, inv.created_at
     FROM invoices AS inv
-    WHERE inv.tenant_id = $3 AND inv.operation_key = w.key
+    WHERE inv.tenant_id = w.tenant_id AND inv.operation_key = w.key
     OFFSET 0) AS i
-LEFT JOIN idempotency_records AS r ON r.tenant_id = $3 AND r.operation = $4 AND r.key = w.key
+LEFT JOIN idempotency_records AS r ON r.tenant_id = w.tenant_id AND r.operation = $4 AND r.key = w.key
 UNION ALL
 SELECT w.position::integer, false, i.id, i.number, i.operation_key, i.fingerprint_version,
-       i.fingerprint, i.document, i.created_at, NULL::timestamptz
+       i.fingerprint, i.document, i.created_at, NULL::timestamptz, now()::timestamptz
 FROM (SELECT unnest($1::integer[]) AS position,
-             unnest($2::text[]) AS key,
+             unnest($2::text[]) AS tenant_id,
+             unnest($3::text[]) AS key,
              unnest($5::text[]) AS source,
              unnest($6::text[]) AS order_id,
              unnest($7::text[]) AS role,
@@ -306,15 +151,15 @@ FROM (SELECT unnest($1::integer[]) AS position,
 CROSS JOIN LATERAL (
     SELECT inv.id, inv.number, inv.operation_key, inv.fingerprint_version, inv.fingerprint, inv.document, inv.created_at
     FROM invoices AS inv
-    WHERE inv.tenant_id = $3 AND inv.source = w.source AND inv.order_id = w.order_id
+    WHERE inv.tenant_id = w.tenant_id AND inv.source = w.source AND inv.order_id = w.order_id
       AND inv.role = w.role AND inv.sequence = w.sequence AND inv.operation_key <> w.key
     OFFSET 0) AS i
 `
 
 type InvoiceListSettledParams struct {
 	Positions []int32
+	TenantIds []string
 	Keys      []string
-	TenantID  string
 	Operation string
 	Sources   []string
 	OrderIds  []string
@@ -333,6 +178,7 @@ type InvoiceListSettledRow struct {
 	Document           []byte
 	CreatedAt          time.Time
 	ExpiresAt          *time.Time
+	AskedAt            time.Time
 }
 
 // What is issued already under these keys, or else under these business claims. A row per finding; an invoice that
@@ -342,8 +188,8 @@ type InvoiceListSettledRow struct {
 func (q *Queries) InvoiceListSettled(ctx context.Context, arg InvoiceListSettledParams) ([]InvoiceListSettledRow, error) {
 	rows, err := q.db.Query(ctx, invoiceListSettled,
 		arg.Positions,
+		arg.TenantIds,
 		arg.Keys,
-		arg.TenantID,
 		arg.Operation,
 		arg.Sources,
 		arg.OrderIds,
@@ -368,6 +214,7 @@ func (q *Queries) InvoiceListSettled(ctx context.Context, arg InvoiceListSettled
 			&i.Document,
 			&i.CreatedAt,
 			&i.ExpiresAt,
+			&i.AskedAt,
 		); err != nil {
 			return nil, err
 		}

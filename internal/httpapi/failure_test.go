@@ -125,11 +125,11 @@ func TestTooManyRequestsAtOnceAre429AndLeaveTheKeyFree(t *testing.T) {
 	e.wantStored(2)
 }
 
-// D1 (d), B3 (c): the panic comes in the middle of the transaction, when the invoice is inserted already.
+// D1 (d), B3 (c): the panic comes in the middle of the transaction, when the number is taken already.
 func TestPanicIs500WithTheTransactionRolledBackAndLeavesTheKeyFree(t *testing.T) {
 	t.Parallel()
 	var log logBuffer
-	tracer := &panicAfterInsert{}
+	tracer := &panicAfterNumber{}
 	var pool *pgxpool.Pool
 	e := serveERP(t, func(d *httpapi.ERPDeps) {
 		pool = tracedPool(t, d.Pool, tracer)
@@ -144,7 +144,7 @@ func TestPanicIs500WithTheTransactionRolledBackAndLeavesTheKeyFree(t *testing.T)
 		}
 	}
 	if !tracer.done {
-		t.Fatal("no invoice was inserted: the test did not test anything")
+		t.Fatal("no number was taken: the test did not test anything")
 	}
 	e.wantStored(0)
 	if got := strings.Count(log.String(), "thrown by the test"); got != 1 {
@@ -179,22 +179,27 @@ func (b *logBuffer) String() string {
 	return b.lines.String()
 }
 
-// panicAfterInsert throws once, after the database has inserted an invoice.
-type panicAfterInsert struct{ done bool }
+// panicAfterNumber throws once, after the database has taken a number.
+type panicAfterNumber struct{ done bool }
 
-type sqlKey struct{}
+var _ pgx.BatchTracer = (*panicAfterNumber)(nil)
 
-func (*panicAfterInsert) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	return context.WithValue(ctx, sqlKey{}, q.SQL)
+func (*panicAfterNumber) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+func (*panicAfterNumber) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (*panicAfterNumber) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
 }
 
-func (p *panicAfterInsert) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryEndData) {
-	sql, _ := ctx.Value(sqlKey{}).(string)
-	if !p.done && q.Err == nil && strings.Contains(sql, "INSERT INTO invoices") {
+func (p *panicAfterNumber) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
+	if !p.done && q.Err == nil && strings.Contains(q.SQL, "INSERT INTO invoice_counters") {
 		p.done = true
 		panic("thrown by the test")
 	}
 }
+func (*panicAfterNumber) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
 func tracedPool(t testing.TB, like *pgxpool.Pool, tracer pgx.QueryTracer) *pgxpool.Pool {
 	t.Helper()

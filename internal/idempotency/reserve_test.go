@@ -14,7 +14,10 @@ import (
 	"invoicebridge/internal/testdb"
 )
 
-func scope() Scope { return Scope{Tenant: "t1", Operation: "issue_invoice"} }
+// scope is what keys are unique in.
+type scope struct{ tenant, operation string }
+
+func issuing() scope { return scope{"t1", "issue_invoice"} }
 
 func setup(t *testing.T) *pgxpool.Pool {
 	t.Helper()
@@ -37,23 +40,23 @@ func begin(t *testing.T, pool *pgxpool.Pool) pgx.Tx {
 	return tx
 }
 
-func claims(t *testing.T, keys ...string) (all []Claim) {
+func claims(t *testing.T, tenant string, keys ...string) (all []Claim) {
 	t.Helper()
 	for _, text := range keys {
 		key, err := ParseKey([]string{text})
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, Claim{Key: key, Fingerprint: NewFingerprint(1, []byte(text)), ResourceID: uuid.New()})
+		all = append(all, Claim{Tenant: tenant, Key: key, Fingerprint: NewFingerprint(1, []byte(text)), ResourceID: uuid.New()})
 	}
 	return all
 }
 
 func terms(patience time.Duration) Terms { return Terms{Patience: patience, Retention: time.Hour} }
 
-func reserve(t *testing.T, tx pgx.Tx, s Scope, keys ...string) error {
+func reserve(t *testing.T, tx pgx.Tx, s scope, keys ...string) error {
 	t.Helper()
-	_, err := Reserve(t.Context(), tx, s, claims(t, keys...), terms(20*time.Millisecond))
+	_, err := Reserve(t.Context(), tx, s.operation, claims(t, s.tenant, keys...), terms(20*time.Millisecond)).Done()
 	return err
 }
 
@@ -61,8 +64,8 @@ func TestReserveWritesEachKeyAsSucceededUntilItsRetentionEnds(t *testing.T) {
 	t.Parallel()
 	pool := setup(t)
 	tx := begin(t, pool)
-	made := claims(t, "b", "a")
-	times, err := Reserve(t.Context(), tx, scope(), made, terms(time.Second))
+	made := claims(t, "t1", "b", "a")
+	times, err := Reserve(t.Context(), tx, issuing().operation, made, terms(time.Second)).Done()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,13 +91,13 @@ func TestReserveSaysThatACommittedKeyIsTaken(t *testing.T) {
 	t.Parallel()
 	pool := setup(t)
 	first := begin(t, pool)
-	if err := reserve(t, first, scope(), "K1"); err != nil {
+	if err := reserve(t, first, issuing(), "K1"); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := reserve(t, begin(t, pool), scope(), "K0", "K1"); !errors.Is(err, ErrTaken) {
+	if err := reserve(t, begin(t, pool), issuing(), "K0", "K1"); !errors.Is(err, ErrTaken) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -103,16 +106,16 @@ func TestReserveSaysThatAKeyIsInProgressOnceItsPatienceIsOver(t *testing.T) {
 	t.Parallel()
 	pool := setup(t)
 	first := begin(t, pool)
-	if err := reserve(t, first, scope(), "K1"); err != nil {
+	if err := reserve(t, first, issuing(), "K1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := reserve(t, begin(t, pool), scope(), "K1"); !errors.Is(err, ErrInProgress) {
+	if err := reserve(t, begin(t, pool), issuing(), "K1"); !errors.Is(err, ErrInProgress) {
 		t.Errorf("got %v", err)
 	}
 	if err := first.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := reserve(t, begin(t, pool), scope(), "K1"); err != nil {
+	if err := reserve(t, begin(t, pool), issuing(), "K1"); err != nil {
 		t.Errorf("after the rollback: %v", err)
 	}
 }
@@ -120,7 +123,7 @@ func TestReserveSaysThatAKeyIsInProgressOnceItsPatienceIsOver(t *testing.T) {
 func TestReserveKeepsScopesApart(t *testing.T) {
 	t.Parallel()
 	pool := setup(t)
-	for _, s := range []Scope{scope(), {Tenant: "t2", Operation: "issue_invoice"}, {Tenant: "t1", Operation: "register"}} {
+	for _, s := range []scope{issuing(), {"t2", "issue_invoice"}, {"t1", "register"}} {
 		if err := reserve(t, begin(t, pool), s, "K1"); err != nil {
 			t.Errorf("%+v: %v", s, err)
 		}
@@ -130,7 +133,7 @@ func TestReserveKeepsScopesApart(t *testing.T) {
 func TestReserveDoesNotTakeOtherErrorsForAnAnswer(t *testing.T) {
 	t.Parallel()
 	pool := setup(t)
-	err := reserve(t, begin(t, pool), Scope{Tenant: "nobody", Operation: "issue_invoice"}, "K1")
+	err := reserve(t, begin(t, pool), scope{"nobody", "issue_invoice"}, "K1")
 	if err == nil || errors.Is(err, ErrTaken) || errors.Is(err, ErrInProgress) {
 		t.Errorf("got %v", err)
 	}
@@ -145,18 +148,19 @@ func TestReserveSortsItsKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := tx.Exec(t.Context(), `CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
-		BEGIN INSERT INTO seen (key) VALUES (NEW.key); RETURN NEW; END $$;
+		BEGIN INSERT INTO seen (key) VALUES (NEW.tenant_id || '/' || NEW.key); RETURN NEW; END $$;
 		CREATE TRIGGER note BEFORE INSERT ON idempotency_records FOR EACH ROW EXECUTE FUNCTION note()`); err != nil {
 		t.Fatal(err)
 	}
-	if err := reserve(t, tx, scope(), "b", "B", "10", "9", "a"); err != nil {
+	all := append(claims(t, "t2", "a", "1"), claims(t, "t1", "b", "B", "10", "9", "a")...)
+	if _, err := Reserve(t.Context(), tx, issuing().operation, all, terms(time.Second)).Done(); err != nil {
 		t.Fatal(err)
 	}
 	var sequence string
 	if err := tx.QueryRow(t.Context(), "SELECT string_agg(key, ' ' ORDER BY n) FROM seen").Scan(&sequence); err != nil {
 		t.Fatal(err)
 	}
-	if sequence != "10 9 B a b" { // by bytes: the same for every process and every locale
+	if sequence != "t1/10 t1/9 t1/B t1/a t1/b t2/1 t2/a" { // by bytes: the same for every process and every locale
 		t.Errorf("locked in the sequence %s", sequence)
 	}
 }

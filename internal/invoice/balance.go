@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/shopspring/decimal"
 
 	"invoicebridge/internal/erpapi"
@@ -30,45 +29,59 @@ func (r refusals) note() {
 func (r refusals) Error() string { return fmt.Sprintf("%d invoices of the group are refused", len(r)) }
 
 // addToOrders locks the round's orders, adds the invoices to what was invoiced and credited so far, and checks what
-// can only be known then. It fails with refusals, or with the database's error; both want a rollback.
+// can only be known then. What it gives waits for that; it fails with refusals, or with the database's error: both want
+// a rollback.
 //
 // Advances, parts and final invoices count against order_total, credit notes against the invoice they correct. A
 // correction restates an invoice and counts as neither. Credit notes do not give room for more invoices: what was
 // credited is invoiced again by a correction, which says so.
-func addToOrders(ctx context.Context, tx pgx.Tx, round []*member, patience time.Duration) error {
+func addToOrders(ctx context.Context, tx *transaction, round []*member, patience time.Duration) (done func() error) {
+	added := tx.statements().OrderBalanceAdd(ctx, []erpdb.OrderBalanceAddParams{balanceParams(round, patience)})
+	corrected := listCorrected(ctx, tx, round)
+	return func() error {
+		rows, err := one(added.Query)
+		if err != nil {
+			return fmt.Errorf("lock %d orders: %w", len(round), err)
+		}
+		refused, err := checkBalances(round, rows)
+		if err != nil {
+			return err
+		}
+		if err := corrected(refused); err != nil {
+			return err
+		}
+		if len(refused) > 0 {
+			return refused
+		}
+		return nil
+	}
+}
+
+func checkBalances(round []*member, rows []erpdb.OrderBalanceAddRow) (refusals, error) {
 	byOrder := make(map[order]*member, len(round))
 	for _, m := range round {
 		byOrder[m.order()] = m
 	}
-	rows, err := erpdb.New(tx).OrderBalanceAdd(ctx, balanceParams(round, patience))
-	if err != nil {
-		return fmt.Errorf("lock %d orders: %w", len(round), err)
-	}
 	refused := refusals{}
 	for _, row := range rows {
-		m := byOrder[order{row.Source, row.OrderID}]
+		m := byOrder[order{row.TenantID, row.Source, row.OrderID}]
 		wrong, err := checkBalance(m.draft, row)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if wrong != nil {
 			refused[m] = invalid(*wrong)
 		}
 	}
-	if err := resolveCorrected(ctx, tx, round, refused); err != nil {
-		return err
-	}
-	if len(refused) > 0 {
-		return refused
-	}
-	return nil
+	return refused, nil
 }
 
 // balanceParams sorts the orders, as every transaction does, so that two never wait for each other.
 func balanceParams(round []*member, patience time.Duration) erpdb.OrderBalanceAddParams {
-	params := erpdb.OrderBalanceAddParams{TenantID: round[0].Tenant, LockTimeout: idempotency.LockTimeout(patience)}
+	params := erpdb.OrderBalanceAddParams{LockTimeout: idempotency.LockTimeout(patience)}
 	sorted := slices.SortedFunc(slices.Values(round), func(a, b *member) int {
-		return cmp.Or(cmp.Compare(a.order().source, b.order().source), cmp.Compare(a.order().id, b.order().id))
+		x, y := a.order(), b.order()
+		return cmp.Or(cmp.Compare(x.tenant, y.tenant), cmp.Compare(x.source, y.source), cmp.Compare(x.id, y.id))
 	})
 	for _, m := range sorted {
 		invoiced, credited := decimal.Zero, decimal.Zero
@@ -79,6 +92,7 @@ func balanceParams(round []*member, patience time.Duration) erpdb.OrderBalanceAd
 			credited = m.draft.gross
 		case erpapi.RoleCorrection:
 		}
+		params.TenantIds = append(params.TenantIds, m.Tenant)
 		params.Sources = append(params.Sources, m.order().source)
 		params.OrderIds = append(params.OrderIds, m.order().id)
 		params.Currencies = append(params.Currencies, m.Request.Currency)

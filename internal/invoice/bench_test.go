@@ -12,11 +12,15 @@ type issuer interface {
 	Issue(ctx context.Context, cmds []Command) []Result
 }
 
-// BenchmarkIssue measures one tenant with 64 callers, and sets of 64 in one call; each op is an invoice.
+// BenchmarkIssue measures one tenant and a hundred with 64 callers, and sets of 64 in one call; each op is an invoice.
 func BenchmarkIssue(b *testing.B) {
-	callers := func(of func(erp) issuer) func(b *testing.B) {
+	callers := func(tenants int, of func(erp) issuer) func(b *testing.B) {
 		return func(b *testing.B) {
-			e := setup(b)
+			var names []string
+			for i := range tenants {
+				names = append(names, fmt.Sprint("tenant-", i))
+			}
+			e := setup(b, names...)
 			s, n := of(e), atomic.Int64{}
 			b.SetParallelism(32) // times GOMAXPROCS
 			b.ResetTimer()
@@ -24,6 +28,7 @@ func BenchmarkIssue(b *testing.B) {
 				for pb.Next() {
 					i := n.Add(1)
 					cmd := command(b, fmt.Sprint("K", i), orderOf(b, fmt.Sprint("SO-", i)))
+					cmd.Tenant = names[int(i)%tenants]
 					if r := s.Issue(context.Background(), []Command{cmd})[0]; r.Err != nil {
 						b.Error(r.Err)
 					}
@@ -31,8 +36,10 @@ func BenchmarkIssue(b *testing.B) {
 			})
 		}
 	}
-	b.Run("single", callers(func(e erp) issuer { return e.Service }))
-	b.Run("group commit", callers(func(e erp) issuer { return NewBatcher(e.Service) }))
+	for _, tenants := range []int{1, 100} {
+		b.Run(fmt.Sprintf("single, %d tenants", tenants), callers(tenants, func(e erp) issuer { return e.Service }))
+		b.Run(fmt.Sprintf("group commit, %d tenants", tenants), callers(tenants, func(e erp) issuer { return NewBatcher(e.Service) }))
+	}
 	b.Run("sets of 64", func(b *testing.B) {
 		e := setup(b)
 		for i := 0; i < b.N; i += 64 {

@@ -16,7 +16,9 @@ import (
 func TestAUsedKeyIsComparedOnEveryPath(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	other := func(order string) *erpapi.InvoiceRequest { return request(t, `"SO-1001"`, `"`+order+`"`, "10.00", "900.00") }
+	other := func(order string) *erpapi.InvoiceRequest {
+		return request(t, `"SO-1001"`, `"`+order+`"`, "10.00", "900.00")
+	}
 
 	// (v) The first is rolled back after its number was taken; the new body is then the first.
 	e.exec(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -110,7 +112,7 @@ func TestARefusalForItsVATTakesNoNumber(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	for i, edit := range [][]string{
-		{`"19","vat_category":"S"`, `"0","vat_category":"E"`},  // no reason
+		{`"19","vat_category":"S"`, `"0","vat_category":"E"`},   // no reason
 		{`"19","vat_category":"S"`, `"19","vat_category":"AE"`}, // a rate
 		{`"vat_id":"XX000000001"`, `"vat_id":""`, `"19","vat_category":"S"`, `"0","vat_category":"AE"`},
 		{`"vat_rate":"19",`, ``}, {`"vat_rate":"19"`, `"vat_rate":null`}, {`"vat_rate":"19"`, `"vat_rate":""`},

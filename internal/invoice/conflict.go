@@ -57,9 +57,10 @@ func (s *Service) lookUp(ctx context.Context, round []*member) ([]*member, error
 }
 
 func settledParams(round []*member) erpdb.InvoiceListSettledParams {
-	params := erpdb.InvoiceListSettledParams{TenantID: round[0].Tenant, Operation: operationKind}
+	params := erpdb.InvoiceListSettledParams{Operation: operationKind}
 	for i, m := range round {
 		params.Positions = append(params.Positions, int32(i))
+		params.TenantIds = append(params.TenantIds, m.Tenant)
 		params.Keys = append(params.Keys, m.Key.String())
 		params.Sources = append(params.Sources, m.order().source)
 		params.OrderIds = append(params.OrderIds, m.order().id)

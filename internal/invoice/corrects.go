@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/shopspring/decimal"
 
 	"invoicebridge/internal/erpapi"
@@ -13,9 +12,10 @@ import (
 	"invoicebridge/internal/problem"
 )
 
-// resolveCorrected finds the invoices that members correct and sets their ids, or adds to refused.
-func resolveCorrected(ctx context.Context, tx pgx.Tx, round []*member, refused refusals) error {
-	params := erpdb.InvoiceListCorrectedParams{TenantID: round[0].Tenant}
+// listCorrected finds the invoices that members correct. What it gives waits for that and sets their ids, or adds to
+// the refused.
+func listCorrected(ctx context.Context, tx *transaction, round []*member) (resolve func(refused refusals) error) {
+	var params erpdb.InvoiceListCorrectedParams
 	for i, m := range round {
 		if !m.Request.Role.Corrects() {
 			continue
@@ -25,22 +25,30 @@ func resolveCorrected(ctx context.Context, tx pgx.Tx, round []*member, refused r
 		if parsed, err := uuid.Parse(m.Request.Corrects); err == nil {
 			id = parsed.String()
 		}
+		params.TenantIds = append(params.TenantIds, m.Tenant)
 		params.Positions = append(params.Positions, int32(i))
 		params.Ids = append(params.Ids, id)
 		params.Numbers = append(params.Numbers, m.Request.Corrects)
 	}
 	if len(params.Positions) == 0 {
-		return nil
+		return func(refusals) error { return nil }
 	}
-	rows, err := erpdb.New(tx).InvoiceListCorrected(ctx, params)
-	if err != nil {
-		return fmt.Errorf("find the corrected invoices: %w", err)
+	listed := tx.statements().InvoiceListCorrected(ctx, []erpdb.InvoiceListCorrectedParams{params})
+	return func(refused refusals) error {
+		rows, err := one(listed.Query)
+		if err != nil {
+			return fmt.Errorf("find the corrected invoices: %w", err)
+		}
+		return resolveCorrected(round, params.Positions, rows, refused)
 	}
+}
+
+func resolveCorrected(round []*member, positions []int32, rows []erpdb.InvoiceListCorrectedRow, refused refusals) error {
 	found := make(map[int32]erpdb.InvoiceListCorrectedRow, len(rows))
 	for _, row := range rows {
 		found[row.Position] = row
 	}
-	for _, i := range params.Positions {
+	for _, i := range positions {
 		m := round[i]
 		row, ok := found[i]
 		detail, err := checkCorrected(m, row, ok)
@@ -61,7 +69,7 @@ func checkCorrected(m *member, row erpdb.InvoiceListCorrectedRow, found bool) (s
 	switch {
 	case !found:
 		return "names no invoice: it must be the id or the number of one", nil
-	case order{row.Source, row.OrderID} != m.order():
+	case order{m.Tenant, row.Source, row.OrderID} != m.order():
 		return "names an invoice of another order", nil
 	case row.Currency != m.Request.Currency:
 		return "names an invoice in another currency, " + row.Currency, nil

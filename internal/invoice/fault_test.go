@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -225,38 +226,59 @@ func TestARequestOutOfTimeLeavesNothingAndIsToComeAgain(t *testing.T) {
 	}
 }
 
-// panicky panics when a statement is about to be sent.
-type panicky struct{ at string }
+// panicky panics as often as it is told when a statement is about to be sent.
+type panicky struct {
+	at    string
+	times atomic.Int32
+}
 
-func (p panicky) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	if strings.Contains(q.SQL, p.at) {
-		panic("as told")
+var _ pgx.BatchTracer = (*panicky)(nil)
+
+func (p *panicky) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+func (*panicky) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (p *panicky) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
+	for _, q := range data.Batch.QueuedQueries {
+		if strings.Contains(q.SQL, p.at) && p.times.Add(-1) >= 0 {
+			panic("as told")
+		}
 	}
 	return ctx
 }
-func (panicky) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (*panicky) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (*panicky) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
+
+// panicking is a service on e's database whose connections panic at a statement.
+func (e erp) panicking(at string) (*Service, *panicky, *pgxpool.Pool) {
+	e.t.Helper()
+	cfg, err := pgxpool.ParseConfig(testdb.DSN(e.t, e.pool))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	tracer := &panicky{at: at}
+	cfg.ConnConfig.Tracer = tracer
+	pool, err := pgxpool.NewWithConfig(e.t.Context(), cfg)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(pool.Close)
+	return NewService(pool, Options{}), tracer, pool
+}
 
 func TestAPanicRollsBackAndTheRetryIssues(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	cfg, err := pgxpool.ParseConfig(testdb.DSN(t, e.pool))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.ConnConfig.Tracer = panicky{at: "InvoiceLineInsert"} // the invoice stands already, the commit has not begun
-	cfg.MaxConns = 1
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	s, tracer, pool := e.panicking("InvoiceLineInsert") // the locks are taken already, the commit has not begun
+	tracer.times.Store(1)
 	func() {
 		defer func() {
 			if recover() == nil {
 				t.Error("the panic was swallowed")
 			}
 		}()
-		NewService(pool, Options{}).Issue(t.Context(), []Command{command(t, "K1", request(t))})
+		s.Issue(t.Context(), []Command{command(t, "K1", request(t))})
 	}()
 	e.wantNothingStored()
 	if n := pool.Stat().AcquiredConns(); n != 0 {

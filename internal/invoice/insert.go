@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/erpdb"
+	"invoicebridge/internal/idempotency"
 )
 
-// insert writes the invoices and lines of a numbered round and the registrations they owe, in two statements.
-func (s *Service) insert(ctx context.Context, tx pgx.Tx, round []*member, createdAt time.Time) error {
-	invoices := erpdb.InvoiceInsertParams{TenantID: round[0].Tenant}
-	lines := erpdb.InvoiceLineInsertParams{TenantID: round[0].Tenant}
+// insert writes the invoices and lines of a numbered round and the registrations they owe, in two statements, and
+// commits.
+func (s *Service) insert(ctx context.Context, tx *transaction, round []*member, createdAt time.Time, registering bool) error {
+	var invoices erpdb.InvoiceInsertParams
+	lines := erpdb.InvoiceLineInsertParams{Registering: registering}
 	for _, m := range round {
 		var err error
 		m.document, err = m.draft.document(identification{
@@ -27,23 +28,60 @@ func (s *Service) insert(ctx context.Context, tx pgx.Tx, round []*member, create
 		addInvoice(&invoices, m)
 		addLines(&lines, m)
 		lines.RegisteredInvoiceIds = append(lines.RegisteredInvoiceIds, m.id)
+		lines.RegisteredTenantIds = append(lines.RegisteredTenantIds, m.Tenant)
 		lines.RegisteredKeys = append(lines.RegisteredKeys, m.Key.String())
 		lines.RegisteredTraceContexts = append(lines.RegisteredTraceContexts, m.Trace)
 	}
-	queries := erpdb.New(tx)
-	if err := queries.InvoiceInsert(ctx, invoices); err != nil {
-		return fmt.Errorf("insert %d invoices: %w", len(round), err)
+	if registering && s.queue != nil {
+		return s.insertAndEnqueue(ctx, tx, invoices, lines)
 	}
-	registrations, err := queries.InvoiceLineInsert(ctx, lines)
+	written := write(ctx, tx, invoices, lines)
+	return tx.sendAndCommit(ctx, func() error {
+		_, err := written()
+		return err
+	})
+}
+
+// insertAndEnqueue needs the database's word before it commits: the jobs carry the ids of the registrations.
+func (s *Service) insertAndEnqueue(ctx context.Context, tx *transaction, invoices erpdb.InvoiceInsertParams, lines erpdb.InvoiceLineInsertParams) error {
+	written := write(ctx, tx, invoices, lines)
+	if err := tx.send(ctx); err != nil {
+		return err
+	}
+	registrations, err := written()
 	if err != nil {
-		return fmt.Errorf("insert %d invoice lines and what is to be registered: %w", len(lines.Positions), err)
+		return err
 	}
-	return s.enqueue(ctx, tx, registrations)
+	if err := tx.received(); err != nil {
+		return fmt.Errorf("insert: %w", err)
+	}
+	if err := s.enqueue(ctx, tx.inner, registrations); err != nil {
+		return err
+	}
+	return tx.sendAndCommit(ctx, func() error { return nil })
+}
+
+// write collects the two statements. What it gives waits for them.
+func write(ctx context.Context, tx *transaction, invoices erpdb.InvoiceInsertParams, lines erpdb.InvoiceLineInsertParams) (done func() ([]uuid.UUID, error)) {
+	invoices.LockTimeout = idempotency.LockTimeout(lockPatience)
+	inserted := tx.statements().InvoiceInsert(ctx, []erpdb.InvoiceInsertParams{invoices})
+	owed := tx.statements().InvoiceLineInsert(ctx, []erpdb.InvoiceLineInsertParams{lines})
+	return func() (registrations []uuid.UUID, err error) {
+		inserted.Exec(func(_ int, failed error) { err = failed })
+		if err != nil {
+			return nil, fmt.Errorf("insert %d invoices: %w", len(invoices.Ids), err)
+		}
+		if registrations, err = one(owed.Query); err != nil {
+			return nil, fmt.Errorf("insert %d invoice lines and what is to be registered: %w", len(lines.Positions), err)
+		}
+		return registrations, nil
+	}
 }
 
 func addInvoice(p *erpdb.InvoiceInsertParams, m *member) {
 	r, d := m.Request, m.draft
 	p.Ids = append(p.Ids, m.id)
+	p.TenantIds = append(p.TenantIds, m.Tenant)
 	p.Numbers = append(p.Numbers, m.number.String())
 	p.SeriesPrefixes = append(p.SeriesPrefixes, m.number.prefix)
 	p.SeriesYears = append(p.SeriesYears, m.number.year)

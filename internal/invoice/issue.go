@@ -1,13 +1,14 @@
 package invoice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"invoicebridge/internal/idempotency"
 	"invoicebridge/internal/problem"
@@ -21,8 +22,14 @@ const (
 	keyPatience = 2 * time.Second
 	// lockPatience is how long a request waits for its order and for its series' counter.
 	lockPatience = 10 * time.Second
-	// groupPatience is how long a group waits for the key or the order of one member before that one is put off.
-	groupPatience = 50 * time.Millisecond
+	// groupPatience is how long a group waits for the key or the order of one member, and counterPatience how long for
+	// the counter of one tenant, before that member or tenant is put off. Counters are what the groups of several
+	// processes meet at, each for the time of the other's transaction: what is put off for that would be put off for
+	// nothing.
+	groupPatience   = 50 * time.Millisecond
+	counterPatience = 500 * time.Millisecond
+	// searchPatience is for finding who it is that blocks a group: who is put off wrongly only goes a little later.
+	searchPatience = 10 * time.Millisecond
 	// retryAfter is what a caller is told to wait where it is worth coming again.
 	retryAfter = time.Second
 )
@@ -54,8 +61,8 @@ func (s *Service) Issue(ctx context.Context, cmds []Command) []Result {
 	return results
 }
 
-// settle gives the members of a round their results. In a hurry it waits for no key and no order longer than
-// groupPatience, and gives back, unsettled, the members that would have to; otherwise it gives back none.
+// settle gives the members of a round their results. In a hurry it waits for no key, no order and no counter for long,
+// and gives back, unsettled, the members that would have to; otherwise the round is of one member, and none is given back.
 //
 // The unique constraints decide what exists once. Their violation aborts the transaction; what is stored then shows
 // in the look-up of the next try, which answers. So every try is the whole transaction with the look-up before it, and
@@ -77,14 +84,17 @@ func (s *Service) settle(ctx context.Context, round []*member, hurry bool) (bloc
 			if round, err = s.lookUp(ctx, round); err == nil && len(round) == 0 {
 				return nil
 			}
-		case what == failureSettled, what == failureRetry && len(round) == 1:
+		case what == failureSettled, what == failureRetry:
 			// Again, from the look-up on.
-		case len(round) > 1 && what.mayBeOfOneMember():
-			return s.settleOneByOne(ctx, round, hurry)
-		case hurry && (what == failureInProgress || what == failureBlocked):
-			for _, m := range round {
-				m.counterBusy = errors.Is(err, errTakeNumbers)
+		case hurry && what == failureBlocked && errors.Is(err, errTakeNumbers) && len(tenantsOf(round)) == 1:
+			for _, m := range round { // all of them need that counter, or one beside it
+				m.counterBusy = true
 			}
+			return round
+		case len(round) > 1 && what.mayBeOfOneMember():
+			return s.settleApart(ctx, round, hurry)
+		case hurry && (what == failureInProgress || what == failureBlocked):
+			round[0].keyBusy = what == failureInProgress
 			return round
 		default:
 			s.fail(ctx, round, err)
@@ -92,23 +102,45 @@ func (s *Service) settle(ctx context.Context, round []*member, hurry bool) (bloc
 		}
 	}
 	if len(round) > 1 || err == nil { // nil: the last try only found out which others are refused
-		return s.settleOneByOne(ctx, round, hurry)
+		return s.settleApart(ctx, round, hurry)
 	}
 	s.fail(ctx, round, err)
 	return nil
 }
 
-// settleOneByOne keeps what is wrong with one member, or blocks it, from its neighbours. In a hurry, those behind a
-// member that is blocked by its counter are blocked, too: they need the same one.
-func (s *Service) settleOneByOne(ctx context.Context, round []*member, hurry bool) (blocked []*member) {
-	for i, m := range round {
-		m.oneByOne = true
-		blocked = append(blocked, s.settle(ctx, []*member{m}, hurry)...)
-		if m.counterBusy {
-			return append(blocked, round[i+1:]...)
-		}
+// settleApart keeps what is wrong with one member, or blocks it, from its neighbours: each half of them goes without the
+// other, and so on, tenants apart first. Of n members one is found in 2 log n transactions, and the rest goes together.
+func (s *Service) settleApart(ctx context.Context, round []*member, hurry bool) (blocked []*member) {
+	for _, m := range round {
+		m.apart = true
+	}
+	for _, part := range halves(round) {
+		blocked = append(blocked, s.settle(ctx, part, hurry)...)
 	}
 	return blocked
+}
+
+// halves cuts a round in two, where possible between two tenants: a tenant's counter is then found at once. The members
+// keep their sequence within a tenant.
+func halves(round []*member) [][]*member {
+	if len(round) < 2 {
+		return [][]*member{round}
+	}
+	sorted := slices.Clone(round)
+	slices.SortStableFunc(sorted, func(a, b *member) int { return cmp.Compare(a.Tenant, b.Tenant) })
+	best := len(sorted) / 2
+	for distance := range len(sorted)/2 + 1 {
+		below, above := len(sorted)/2-distance, len(sorted)/2+distance
+		if below > 0 && sorted[below-1].Tenant != sorted[below].Tenant {
+			best = below
+			break
+		}
+		if above < len(sorted) && sorted[above-1].Tenant != sorted[above].Tenant {
+			best = above
+			break
+		}
+	}
+	return [][]*member{sorted[:best], sorted[best:]}
 }
 
 // fail settles members whose tries have come to nothing.
@@ -142,21 +174,17 @@ func unavailable() *problem.Problem {
 
 // commit issues the invoices of a round in one transaction. On any error nothing is stored and no number is taken.
 //
-// Locks are taken in one order everywhere: keys, orders, counters, each sorted. After that nothing waits.
+// Locks are taken in one order everywhere: keys, orders, counters, each sorted by tenant and then among themselves. After
+// that nothing waits. Three round trips: all that locks, all that is written, each as one; what is to be registered
+// takes two more.
 func (s *Service) commit(ctx context.Context, round []*member, hurry bool) error {
 	var times idempotency.Times
-	patience := s.patienceOf(round, hurry)
-	err := pgx.BeginTxFunc(ctx, s.db.Of(tenantsOf(round)...), pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
-		if times, err = s.reserve(ctx, tx, round, patience.key); err != nil {
+	err := s.transact(ctx, tenantsOf(round), func(tx *transaction) (err error) {
+		var registering bool
+		if times, registering, err = s.lock(ctx, tx, round, s.patienceOf(round, hurry)); err != nil {
 			return err
 		}
-		if err := addToOrders(ctx, tx, round, patience.order); err != nil {
-			return err
-		}
-		if err := takeNumbers(ctx, tx, round, patience.counter); err != nil {
-			return err
-		}
-		return s.insert(ctx, tx, round, times.FirstSeen)
+		return s.insert(ctx, tx, round, times.FirstSeen, registering)
 	})
 	if err != nil {
 		return fmt.Errorf("issue %d invoices: %w", len(round), err)
@@ -167,6 +195,45 @@ func (s *Service) commit(ctx context.Context, round []*member, hurry bool) error
 		m.settle(Result{Answer: answer, FirstSeen: times.FirstSeen, Expires: times.Expires})
 	}
 	return nil
+}
+
+// lock takes all locks of a round, and with them its keys, its room in the orders and its numbers. It says, too, whether
+// the invoices are to be registered anywhere.
+func (s *Service) lock(ctx context.Context, tx *transaction, round []*member, patience patience) (times idempotency.Times, registering bool, err error) {
+	reservation, err := s.reserve(ctx, tx, round, patience.key)
+	if err != nil {
+		return times, false, err
+	}
+	orders := addToOrders(ctx, tx, round, patience.order)
+	numbers := takeNumbers(ctx, tx, round, patience.counter)
+	targets := tx.statements().TargetAnyOpen(ctx, [][]string{tenantsOf(round)})
+	if err := tx.send(ctx); err != nil {
+		return times, false, err
+	}
+	if times, err = reservation.Done(); err != nil {
+		return times, false, err
+	}
+	if err := orders(); err != nil {
+		return times, false, err
+	}
+	if err := numbers(); err != nil {
+		return times, false, err
+	}
+	if registering, err = one(targets.QueryRow); err != nil {
+		return times, false, fmt.Errorf("look for targets: %w", err)
+	}
+	return times, registering, tx.received()
+}
+
+func tenantsOf(round []*member) (tenants []string) {
+	seen := map[string]bool{}
+	for _, m := range round {
+		if !seen[m.Tenant] {
+			seen[m.Tenant] = true
+			tenants = append(tenants, m.Tenant)
+		}
+	}
+	return tenants
 }
 
 // patience is how long a transaction waits for a lock that another one holds.
@@ -182,24 +249,24 @@ func (s *Service) patienceOf(round []*member, hurry bool) patience {
 		}
 		p.key = min(p.key, m.giveUpAt.Sub(now))
 	}
-	if hurry {
-		p.key, p.order = groupPatience, groupPatience
-		if round[0].oneByOne { // the others of its group wait behind it
-			p.counter = groupPatience
-		}
+	switch {
+	case hurry && round[0].apart: // the others of its group wait behind it
+		return patience{key: searchPatience, order: searchPatience, counter: groupPatience}
+	case hurry:
+		return patience{key: groupPatience, order: groupPatience, counter: counterPatience}
 	}
 	return p
 }
 
-func (s *Service) reserve(ctx context.Context, tx pgx.Tx, round []*member, patience time.Duration) (idempotency.Times, error) {
+func (s *Service) reserve(ctx context.Context, tx *transaction, round []*member, patience time.Duration) (*idempotency.Reservation, error) {
 	claims := make([]idempotency.Claim, len(round))
 	for i, m := range round {
 		var err error
 		if m.id, err = uuid.NewV7(); err != nil {
-			return idempotency.Times{}, fmt.Errorf("make invoice id: %w", err)
+			return nil, fmt.Errorf("make invoice id: %w", err)
 		}
-		claims[i] = idempotency.Claim{Key: m.Key, Fingerprint: m.fingerprint, ResourceID: m.id}
+		claims[i] = idempotency.Claim{Tenant: m.Tenant, Key: m.Key, Fingerprint: m.fingerprint, ResourceID: m.id}
 	}
-	scope := idempotency.Scope{Tenant: round[0].Tenant, Operation: operationKind}
-	return idempotency.Reserve(ctx, tx, scope, claims, idempotency.Terms{Patience: patience, Retention: s.retention})
+	terms := idempotency.Terms{Patience: patience, Retention: s.retention}
+	return idempotency.Reserve(ctx, (*collector)(tx), operationKind, claims, terms), nil
 }

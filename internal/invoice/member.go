@@ -2,7 +2,6 @@ package invoice
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,6 +14,7 @@ import (
 // member is one command on its way through Issue.
 type member struct {
 	Command
+	place       order
 	canonical   []byte
 	fingerprint idempotency.Fingerprint
 	draft       *draft           // nil where refused
@@ -22,8 +22,9 @@ type member struct {
 	overrun     *problem.Problem // what its order has no room for; told only if the claim is free, too
 
 	giveUpAt    time.Time // when waiting for the key ends; set when it begins
-	oneByOne    bool      // its group could not go together
-	counterBusy bool      // in a hurry it met its counter in use by another transaction
+	apart       bool      // its group could not go together
+	keyBusy     bool      // in a hurry it met its key in use by another transaction
+	counterBusy bool      // in a hurry it met the counter of its tenant in use by another transaction
 
 	// The invoice of the current try. It exists once that has committed.
 	id       uuid.UUID
@@ -36,10 +37,10 @@ type member struct {
 }
 
 // order is what a member locks: two members of one order never go in one round.
-type order struct{ source, id string }
+type order struct{ tenant, source, id string }
 
 func newMember(cmd Command) *member {
-	m := &member{Command: cmd}
+	m := &member{Command: cmd, place: orderOfRequest(cmd.Tenant, cmd.Request)}
 	var err error
 	if m.canonical, err = cmd.Request.Canonical(); err != nil {
 		m.settle(Result{Err: fmt.Errorf("issue invoice: %w", err)})
@@ -50,7 +51,11 @@ func newMember(cmd Command) *member {
 	return m
 }
 
-func (m *member) order() order { return order{identity(m.Request.Source), identity(m.Request.Order)} }
+func orderOfRequest(tenant string, r *erpapi.InvoiceRequest) order {
+	return order{tenant, identity(r.Source), identity(r.Order)}
+}
+
+func (m *member) order() order { return m.place }
 
 func (m *member) settle(r Result) { m.result, m.settled = r, true }
 
@@ -75,8 +80,7 @@ func rounds(members []*member) [][]*member {
 
 // nextRound takes at most most members, and always the first that is open.
 func nextRound(members []*member, most int) (round, later []*member) {
-	// What is put off counts, too, or a later member would overtake an earlier one of its order.
-	keys, orders := map[idempotency.Key]bool{}, map[order]bool{}
+	var before apartness
 	tenant := ""
 	for _, m := range members {
 		if m.settled {
@@ -89,23 +93,29 @@ func nextRound(members []*member, most int) (round, later []*member) {
 			later = append(later, m)
 			continue
 		}
-		if keys[m.Key] || orders[m.order()] || len(round) == most {
-			later = append(later, m)
-		} else {
+		if before.add(m) && len(round) < most {
 			round = append(round, m)
+		} else {
+			later = append(later, m)
 		}
-		keys[m.Key], orders[m.order()] = true, true
 	}
 	return round, later
 }
 
-// tenantsOf are the tenants of a round, each once.
-func tenantsOf(round []*member) []string {
-	var tenants []string
-	for _, m := range round {
-		if !slices.Contains(tenants, m.Tenant) {
-			tenants = append(tenants, m.Tenant)
-		}
+// apartness keeps apart, among the members of one tenant, what shares a key or an order.
+type apartness struct {
+	keys   map[idempotency.Key]struct{}
+	orders map[order]struct{}
+}
+
+// add says whether m shares nothing with those before it, those that were put off included, or a later member would
+// overtake an earlier one of its order.
+func (a *apartness) add(m *member) bool {
+	if a.keys == nil {
+		a.keys, a.orders = map[idempotency.Key]struct{}{}, map[order]struct{}{}
 	}
-	return tenants
+	_, sameKey := a.keys[m.Key]
+	_, sameOrder := a.orders[m.place]
+	a.keys[m.Key], a.orders[m.place] = struct{}{}, struct{}{}
+	return !sameKey && !sameOrder
 }

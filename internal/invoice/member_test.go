@@ -23,9 +23,8 @@ func membersOf(t interface{ Fatal(...any) }, texts ...string) (members []*member
 		if err != nil {
 			t.Fatal(err)
 		}
-		members = append(members, &member{Command: Command{
-			Tenant: f[0], Key: key, Request: &erpapi.InvoiceRequest{Source: "s", Order: f[2]},
-		}})
+		r := &erpapi.InvoiceRequest{Source: "s", Order: f[2]}
+		members = append(members, &member{Command: Command{Tenant: f[0], Key: key, Request: r}, place: orderOfRequest(f[0], r)})
 	}
 	return members
 }

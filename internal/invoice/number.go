@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/erpdb"
 	"invoicebridge/internal/idempotency"
@@ -54,36 +52,53 @@ func (d *draft) year() int32 {
 }
 
 type roleYear struct {
-	role string
-	year int32
+	tenant string
+	role   string
+	year   int32
 }
 
-// takeNumbers gives the members the next numbers of their series, one block per series and year. The counters stay
-// locked until tx ends, so others wait; on rollback the numbers were never taken.
-func takeNumbers(ctx context.Context, tx pgx.Tx, round []*member, patience time.Duration) error {
-	rows, err := erpdb.New(tx).InvoiceCounterTake(ctx, counterParams(round, patience))
-	if err != nil {
-		return fmt.Errorf("%w: %w", errTakeNumbers, err)
+// takeNumbers takes the next numbers of the members' series, one block per series and year; what it gives waits for them
+// and hands them out. The counters stay locked until tx ends, so others wait; on rollback the numbers were never taken.
+func takeNumbers(ctx context.Context, tx *transaction, round []*member, patience time.Duration) (done func() error) {
+	taken := tx.statements().InvoiceCounterTake(ctx, []erpdb.InvoiceCounterTakeParams{counterParams(round, patience)})
+	return func() error {
+		rows, err := one(taken.Query)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errTakeNumbers, err)
+		}
+		handOut(round, rows)
+		return nil
 	}
-	series, next := map[roleYear]number{}, map[counter]int64{}
+}
+
+// counterOf is a counter among those of all tenants.
+type counterOf struct {
+	tenant string
+	counter
+}
+
+func handOut(round []*member, rows []erpdb.InvoiceCounterTakeRow) {
+	series, next := map[roleYear]number{}, map[counterOf]int64{}
 	for _, row := range rows {
 		from := counter{row.Prefix, row.Year}
-		series[roleYear{row.Role, row.Year}] = number{counter: from, digits: row.Digits}
-		next[from] = row.FirstNumber
+		series[roleYear{row.TenantID, row.Role, row.Year}] = number{counter: from, digits: row.Digits}
+		next[counterOf{row.TenantID, from}] = row.FirstNumber
 	}
 	for _, m := range round {
 		m.number = series[m.roleYear()]
-		m.number.count = next[m.number.counter]
-		next[m.number.counter]++
+		from := counterOf{m.Tenant, m.number.counter}
+		m.number.count = next[from]
+		next[from]++
 	}
-	return nil
 }
 
-func (m *member) roleYear() roleYear { return roleYear{string(m.Request.Role), m.draft.year()} }
+func (m *member) roleYear() roleYear {
+	return roleYear{m.Tenant, string(m.Request.Role), m.draft.year()}
+}
 
 func counterParams(round []*member, patience time.Duration) erpdb.InvoiceCounterTakeParams {
 	params := erpdb.InvoiceCounterTakeParams{
-		TenantID: round[0].Tenant, DefaultDigits: defaultDigits, LockTimeout: idempotency.LockTimeout(patience),
+		DefaultDigits: defaultDigits, LockTimeout: idempotency.LockTimeout(patience),
 	}
 	index := map[roleYear]int{}
 	for _, m := range round {
@@ -92,6 +107,7 @@ func counterParams(round []*member, patience time.Duration) erpdb.InvoiceCounter
 		if !known {
 			i = len(index)
 			index[at] = i
+			params.TenantIds = append(params.TenantIds, at.tenant)
 			params.Roles = append(params.Roles, at.role)
 			params.Years = append(params.Years, at.year)
 			params.DefaultPrefixes = append(params.DefaultPrefixes, defaultPrefix(m.Request.Role))

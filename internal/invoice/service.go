@@ -62,12 +62,14 @@ type Options struct {
 
 // Service issues and reads invoices. It is safe for concurrent use, by any number of processes on one database.
 type Service struct {
-	db        tenantdb.DB
-	logger    *slog.Logger
-	retention time.Duration
-	now       func() time.Time
-	queue     RegistrationQueue
-	committed func(invoices int)
+	db tenantdb.DB
+	// connections are as many as there may be.
+	connections int
+	logger      *slog.Logger
+	retention   time.Duration
+	now         func() time.Time
+	queue       RegistrationQueue
+	committed   func(invoices int)
 
 	reconciliations  ReconciliationQueue
 	reconcileOverlap time.Duration
@@ -76,7 +78,7 @@ type Service struct {
 // NewService makes a Service on the ERP's database.
 func NewService(pool *pgxpool.Pool, opts Options) *Service {
 	s := &Service{
-		db: tenantdb.New(pool), logger: opts.Logger, retention: opts.KeyRetention, now: opts.Now, queue: opts.Registrations, committed: opts.Committed,
+		db: tenantdb.New(pool), connections: int(pool.Config().MaxConns), logger: opts.Logger, retention: opts.KeyRetention, now: opts.Now, queue: opts.Registrations, committed: opts.Committed,
 		reconciliations: opts.Reconciliations, reconcileOverlap: opts.ReconcileOverlap,
 	}
 	if s.reconcileOverlap <= 0 {

@@ -1,14 +1,16 @@
--- name: InvoiceInsert :exec
--- created_at is the time of the transaction, the same as first_seen_at of the reservation.
+-- name: InvoiceInsert :batchexec
+-- created_at is the time of the transaction, the same as first_seen_at of the reservation. Under the locks of orders and
+-- counters nothing waits here; should it, then not with the haste of the statement before.
 INSERT INTO invoices (
     id, tenant_id, number, series_prefix, series_year, series_number, status, source, order_id, role, sequence,
     operation_key, fingerprint_version, fingerprint, currency, issue_date, due_date,
     customer_name, customer_country, customer_vat_id, net, vat, gross, payable, corrects_id, document, created_at)
-SELECT i.id, @tenant_id, i.number, i.series_prefix, i.series_year, i.series_number, 'issued', i.source, i.order_id,
+SELECT i.id, i.tenant_id, i.number, i.series_prefix, i.series_year, i.series_number, 'issued', i.source, i.order_id,
        i.role, i.sequence, i.operation_key, i.fingerprint_version, i.fingerprint, i.currency, i.issue_date,
        nullif(i.due_date, '')::date, i.customer_name, i.customer_country, nullif(i.customer_vat_id, ''),
        i.net, i.vat, i.gross, i.gross, nullif(i.corrects_id, '')::uuid, i.document, now()
 FROM (SELECT unnest(@ids::uuid[]) AS id,
+             unnest(@tenant_ids::text[]) AS tenant_id,
              unnest(@numbers::text[]) AS number,
              unnest(@series_prefixes::text[]) AS series_prefix,
              unnest(@series_years::integer[]) AS series_year,
@@ -30,7 +32,8 @@ FROM (SELECT unnest(@ids::uuid[]) AS id,
              unnest(@vats::text[])::numeric AS vat,
              unnest(@grosses::text[])::numeric AS gross,
              unnest(@corrects_ids::text[]) AS corrects_id,
-             unnest(@documents::bytea[]) AS document) AS i;
+             unnest(@documents::bytea[]) AS document) AS i
+WHERE (SELECT set_config('lock_timeout', @lock_timeout::text, true)) IS NOT NULL;
 
 -- name: InvoiceListSettled :many
 -- What is issued already under these keys, or else under these business claims. A row per finding; an invoice that
@@ -38,18 +41,20 @@ FROM (SELECT unnest(@ids::uuid[]) AS id,
 -- what it does not find is still open: the unique constraints decide that.
 -- OFFSET 0 keeps the planner to one look-up by index for each row, whatever it believes of the table's size.
 SELECT w.position::integer AS position, true AS by_key, i.id, i.number, i.operation_key, i.fingerprint_version,
-       i.fingerprint, i.document, i.created_at, r.expires_at
-FROM (SELECT unnest(@positions::integer[]) AS position, unnest(@keys::text[]) AS key) AS w
+       i.fingerprint, i.document, i.created_at, r.expires_at, now()::timestamptz AS asked_at
+FROM (SELECT unnest(@positions::integer[]) AS position, unnest(@tenant_ids::text[]) AS tenant_id,
+             unnest(@keys::text[]) AS key) AS w
 CROSS JOIN LATERAL (
     SELECT inv.id, inv.number, inv.operation_key, inv.fingerprint_version, inv.fingerprint, inv.document, inv.created_at
     FROM invoices AS inv
-    WHERE inv.tenant_id = @tenant_id AND inv.operation_key = w.key
+    WHERE inv.tenant_id = w.tenant_id AND inv.operation_key = w.key
     OFFSET 0) AS i
-LEFT JOIN idempotency_records AS r ON r.tenant_id = @tenant_id AND r.operation = @operation AND r.key = w.key
+LEFT JOIN idempotency_records AS r ON r.tenant_id = w.tenant_id AND r.operation = @operation AND r.key = w.key
 UNION ALL
 SELECT w.position::integer, false, i.id, i.number, i.operation_key, i.fingerprint_version,
-       i.fingerprint, i.document, i.created_at, NULL::timestamptz
+       i.fingerprint, i.document, i.created_at, NULL::timestamptz, now()::timestamptz
 FROM (SELECT unnest(@positions::integer[]) AS position,
+             unnest(@tenant_ids::text[]) AS tenant_id,
              unnest(@keys::text[]) AS key,
              unnest(@sources::text[]) AS source,
              unnest(@order_ids::text[]) AS order_id,
@@ -58,11 +63,11 @@ FROM (SELECT unnest(@positions::integer[]) AS position,
 CROSS JOIN LATERAL (
     SELECT inv.id, inv.number, inv.operation_key, inv.fingerprint_version, inv.fingerprint, inv.document, inv.created_at
     FROM invoices AS inv
-    WHERE inv.tenant_id = @tenant_id AND inv.source = w.source AND inv.order_id = w.order_id
+    WHERE inv.tenant_id = w.tenant_id AND inv.source = w.source AND inv.order_id = w.order_id
       AND inv.role = w.role AND inv.sequence = w.sequence AND inv.operation_key <> w.key
     OFFSET 0) AS i;
 
--- name: InvoiceListCorrected :many
+-- name: InvoiceListCorrected :batchmany
 -- The invoices that are to be corrected, by id or by number, and what has been credited on each so far. Only exact
 -- under the lock of the order (OrderBalanceAdd), taken before.
 SELECT w.position::integer AS position, i.id, i.role, i.source, i.order_id, i.currency, i.gross::text AS gross,
@@ -70,9 +75,10 @@ SELECT w.position::integer AS position, i.id, i.role, i.source, i.order_id, i.cu
         FROM invoices AS c
         WHERE c.corrects_id = i.id AND c.role = 'credit_note')::text AS credited
 FROM (SELECT unnest(@positions::integer[]) AS position,
+             unnest(@tenant_ids::text[]) AS tenant_id,
              unnest(@ids::text[]) AS id,
              unnest(@numbers::text[]) AS number) AS w
-JOIN invoices AS i ON i.tenant_id = @tenant_id AND (i.id = nullif(w.id, '')::uuid OR i.number = w.number);
+JOIN invoices AS i ON i.tenant_id = w.tenant_id AND (i.id = nullif(w.id, '')::uuid OR i.number = w.number);
 
 -- name: InvoiceGetDocument :one
 SELECT document

@@ -77,3 +77,7 @@ SELECT t.id, t.paused_at, t.paused_by, t.pause_reason
 FROM registrations AS r
 JOIN targets AS t ON t.tenant_id = r.tenant_id AND t.id = r.target_id
 WHERE r.tenant_id = @tenant_id AND r.id = @id;
+
+-- name: TargetAnyOpen :batchone
+-- Whether invoices of these tenants are to be registered anywhere, so that there will be jobs to enqueue.
+SELECT EXISTS (SELECT FROM targets WHERE tenant_id = ANY (@tenant_ids::text[]) AND disabled_at IS NULL);
