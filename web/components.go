@@ -123,7 +123,7 @@ type State struct {
 // StateOf is the badge of one of the project's own words for states; a word it doesn't know gets a neutral badge.
 func StateOf(word string) State {
 	switch word {
-	case "succeeded", "issued", "active", "created", "registered", "landed", "delivered", "resolved", "repaired", "answered", "approved", "already_there":
+	case "succeeded", "accepted", "issued", "active", "created", "registered", "landed", "delivered", "resolved", "repaired", "answered", "approved", "already_there":
 		return State{ToneGood, words(word)}
 	case "processing", "sending", "running":
 		return State{ToneBusy, words(word)}
@@ -162,6 +162,7 @@ type Tile struct {
 	State *State // the state that is counted; nil for anything else
 	Value string
 	Note  string // "oldest 3 h 20 min"
+	At    Time   // stands behind the note: "oldest of", and when that was
 }
 
 // Moment is an entry of a timeline. Template: {{template "timeline" .Moments}}.
@@ -170,6 +171,7 @@ type Moment struct {
 	Title string
 	State *State
 	Text  string
+	Until Time // stands behind the text: "The answer is kept at least until", and when that is
 	Link  *Link
 }
 

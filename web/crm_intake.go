@@ -4,11 +4,17 @@ package web
 type CRMIntake struct {
 	Layout Layout
 	Filter Filter
-	// Full are the hours in which more was refused than is kept, in words.
-	Full  []string
+	// Full are the hours in which more was refused than is kept.
+	Full  []FullHour
 	Lines []RefusalLine
 	Pager Pager
 	Empty *Empty
+}
+
+// FullHour is an hour in which more was refused than is kept.
+type FullHour struct {
+	From Time
+	Text string
 }
 
 // RefusalLine is one call that was turned away.

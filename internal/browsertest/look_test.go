@@ -2,10 +2,15 @@ package browsertest
 
 import (
 	"bytes"
+	"cmp"
+	"image"
+	"image/color"
 	"image/png"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,35 +24,76 @@ const screenshotsVariable = "SCREENSHOTS"
 func (b *tab) shot(name string) {
 	b.t.Helper()
 	if folder := os.Getenv(screenshotsVariable); folder != "" {
-		b.picture(filepath.Join(folder, name+".png"))
+		b.picture(filepath.Join(folder, name+".png"), func(whole image.Image) image.Image { return whole })
 	}
 }
 
-func (b *tab) picture(file string) {
+func (b *tab) picture(file string, part func(image.Image) image.Image) {
 	b.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		b.t.Fatal(err)
 	}
-	if err := os.WriteFile(file, smaller(b.t, run(b, chromedp.FullScreenshot(100))), 0o644); err != nil {
+	if err := os.WriteFile(file, smaller(b.t, run(b, chromedp.FullScreenshot(100)), part), 0o644); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
+// manualHeight is how much of a page the manual shows, in pixels.
+const manualHeight = 1400
+
+// top is the upper part of a picture.
+func top(picture image.Image) image.Image {
+	part, ok := picture.(interface {
+		SubImage(r image.Rectangle) image.Image
+	})
+	if !ok {
+		return picture
+	}
+	area := picture.Bounds()
+	area.Max.Y = min(area.Max.Y, manualHeight)
+	return part.SubImage(area)
+}
+
+// paletted draws a picture with the 256 colours that it has most of. A page has few others, and they are near these.
+func paletted(picture image.Image) image.Image {
+	count := map[color.RGBA]int{}
+	area := picture.Bounds()
+	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(picture.At(x, y)).(color.RGBA) }
+	for y := area.Min.Y; y < area.Max.Y; y++ {
+		for x := area.Min.X; x < area.Max.X; x++ {
+			count[at(x, y)]++
+		}
+	}
+	most := slices.SortedFunc(maps.Keys(count), func(a, b color.RGBA) int { return cmp.Compare(count[b], count[a]) })
+	var colours color.Palette
+	for _, c := range most[:min(len(most), 256)] {
+		colours = append(colours, c)
+	}
+	index := map[color.RGBA]uint8{}
+	for _, c := range most {
+		index[c] = uint8(colours.Index(c))
+	}
+	out := image.NewPaletted(area, colours)
+	for y := area.Min.Y; y < area.Max.Y; y++ {
+		for x := area.Min.X; x < area.Max.X; x++ {
+			out.SetColorIndex(x, y, index[at(x, y)])
+		}
+	}
+	return out
+}
+
 // smaller packs a picture as tightly as PNG can.
-func smaller(t testing.TB, picture []byte) []byte {
+func smaller(t testing.TB, picture []byte, part func(image.Image) image.Image) []byte {
 	t.Helper()
 	decoded, err := png.Decode(bytes.NewReader(picture))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, decoded); err != nil {
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, paletted(part(decoded))); err != nil {
 		t.Fatal(err)
 	}
-	if out.Len() < len(picture) {
-		return out.Bytes()
-	}
-	return picture
+	return out.Bytes()
 }
 
 // wantNoSidewaysScroll fails the test if a person has to scroll the page sideways to read it.

@@ -284,7 +284,7 @@ func TestPicturesForTheManual(t *testing.T) {
 				continue
 			}
 			if name := b.look(side.name, v); slices.Contains(wanted, name) {
-				b.picture(*pictures + string(os.PathSeparator) + name + ".png")
+				b.picture(*pictures+string(os.PathSeparator)+name+".png", top)
 			}
 		}
 	}

@@ -52,8 +52,10 @@ func (h crmSide) showIntake(c echo.Context) error {
 		Pager: l.pager(shown(len(found.Items), "refusal", f.OldestFirst), found.Next, found.Previous),
 	}
 	for _, hour := range full {
-		page.Full = append(page.Full, fmt.Sprintf("In the hour from %s %d calls were refused; the first %d of them are kept here.",
-			hour.Hour.UTC().Format("15:04 UTC on 2 Jan"), hour.Refused, crm.RefusalsPerHour))
+		page.Full = append(page.Full, web.FullHour{
+			From: web.At(hour.Hour),
+			Text: fmt.Sprintf("%d calls were refused; the first %d of them are kept here.", hour.Refused, crm.RefusalsPerHour),
+		})
 	}
 	for _, r := range found.Items {
 		page.Lines = append(page.Lines, refusalLine(r))

@@ -4,7 +4,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -264,10 +263,10 @@ func moments(story invoice.Story) []web.Moment {
 	inv := story.Invoice
 	reserved := "Its reservation is over; the invoice remembers the key for ever."
 	if story.Expires != nil {
-		reserved = "The answer is kept until " + story.Expires.UTC().Format(time.RFC3339) + " at least."
+		reserved = "The answer is kept at least until"
 	}
 	all := []web.Moment{
-		{At: web.At(story.FirstSeen), Title: "Key reserved", Text: reserved},
+		{At: web.At(story.FirstSeen), Title: "Key reserved", Text: reserved, Until: web.AtPtr(story.Expires)},
 		{At: web.At(inv.CreatedAt), Title: "Issued as " + inv.Number},
 	}
 	for _, r := range story.Registrations {

@@ -64,7 +64,7 @@ func registrationTiles(counts []invoice.RegistrationCount) (tiles []web.Tile) {
 		state := web.StateOf(string(k.Status))
 		tiles = append(tiles, web.Tile{
 			Href: registrationsPath + "?status=" + string(k.Status), State: &state, Value: strconv.FormatInt(k.Count, 10),
-			Note: "oldest of " + k.OldestAt.Format("2 Jan 2006, 15:04 UTC"),
+			Note: "oldest of", At: web.At(k.OldestAt),
 		})
 	}
 	if flagged > 0 {
