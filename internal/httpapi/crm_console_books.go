@@ -204,6 +204,9 @@ func reconciliationLine(run crm.ReconciliationRun) web.ReconciliationLine {
 		Compared: run.Compared, Found: run.Found, Repaired: run.Repaired, Started: web.At(run.StartedAt),
 		Finished: web.AtPtr(run.FinishedAt), Updated: web.At(run.UpdatedAt),
 	}
+	if run.WindowFrom.Unix() <= 0 {
+		line.From = web.Time{Empty: "the beginning"}
+	}
 	if run.FinishedAt != nil {
 		line.State, line.Phase = web.State{Tone: web.ToneGood, Text: "finished"}, ""
 	}

@@ -8,6 +8,7 @@ import (
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/target"
+	"invoicebridge/web"
 )
 
 // allOf makes the items of a list; a list of nothing is a list, not null.
@@ -68,13 +69,13 @@ func seconds(given bool, d time.Duration) *int64 {
 // capable says what a target can do, for people.
 func capable(c target.Capabilities) (can []string) {
 	if c.Keyed {
-		can = append(can, "honours our key for "+c.KeyWindow.String())
+		can = append(can, "honours our key for "+web.Duration(c.KeyWindow))
 	}
 	if c.Locatable {
 		can = append(can, "can be asked")
 	}
 	if c.AbsenceAuthoritative {
-		can = append(can, "its absence is believed after "+c.SettleTime.String())
+		can = append(can, "its absence is believed after "+web.Duration(c.SettleTime))
 	}
 	return can
 }
