@@ -337,6 +337,106 @@ func TestALaneIsOfOneTenant(t *testing.T) {
 	l.wantIssued(busy)
 }
 
+// atGateTwice is a Batcher both of whose groups stand at the gate, one of tenant g1 and one of g2.
+func atGateTwice(t *testing.T, e erp) lined {
+	t.Helper()
+	l := lined{erp: e, b: NewBatcher(e.Service), gate: e.closeGate()}
+	for i, name := range []string{"g1", "g2"} {
+		answer := l.send(t.Context(), commandOf(t, name, "gate"))
+		l.gate.awaitWaiting(i + 1)
+		t.Cleanup(func() { l.wantIssued(answer) })
+	}
+	return l
+}
+
+func commandOf(t testing.TB, tenant, key string) Command {
+	t.Helper()
+	cmd := command(t, key, orderOf(t, "SO-"+key))
+	cmd.Tenant = tenant
+	return cmd
+}
+
+// sendOf sends a request of a tenant and waits until it waits.
+func (l lined) sendOf(tenant, key string) func() Result {
+	l.t.Helper()
+	cmd := commandOf(l.t, tenant, key)
+	answer := l.send(l.t.Context(), cmd)
+	testdb.Await(l.t, key+" of "+tenant+" waits", func() bool {
+		l.b.mu.Lock()
+		defer l.b.mu.Unlock()
+		lane := l.b.lanes[tenant]
+		return lane != nil && lane.keys[cmd.Key] > 0
+	})
+	return answer
+}
+
+func TestWhatWaitsGoesTogetherWhateverTenantsItIsOf(t *testing.T) {
+	t.Parallel()
+	e := setup(t, "g1", "g2", "a", "b", "c")
+	l := atGateTwice(t, e)
+	answers := []func() Result{l.sendOf("a", "K1"), l.sendOf("b", "K1"), l.sendOf("c", "K1"), l.sendOf("a", "K2")}
+	l.gate.open()
+	l.wantIssued(answers...)
+	if n := e.count("SELECT count(DISTINCT xmin::text) FROM invoices WHERE tenant_id IN ('a', 'b', 'c')"); n != 1 {
+		t.Errorf("%d transactions", n)
+	}
+	for tenant, n := range map[string]int{"a": 2, "b": 1, "c": 1} {
+		e.wantNumbers(tenant, "INV", n)
+	}
+}
+
+func TestATenantWhoseCounterIsBlockedDoesNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
+	e := setup(t, "g1", "g2", "a", "b", "c")
+	tx, err := e.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), `INSERT INTO invoice_counters VALUES ('b', 'INV', 2026, 1)`); err != nil {
+		t.Fatal(err)
+	}
+	l := atGateTwice(t, e)
+	others := []func() Result{l.sendOf("a", "K1"), l.sendOf("c", "K1")}
+	blocked := []func() Result{l.sendOf("b", "K1"), l.sendOf("b", "K2"), l.sendOf("b", "K3")}
+	l.gate.open()
+	l.wantIssued(others...)
+	l.wantIssued(l.send(t.Context(), commandOf(t, "a", "K2")), l.send(t.Context(), commandOf(t, "c", "K2")))
+	if n := e.count("SELECT count(*) FROM invoices WHERE tenant_id = 'b'"); n != 0 {
+		t.Errorf("b has %d invoices though its counter is blocked", n)
+	}
+	testdb.Await(t, "one of b waits alone, the others in their lane", func() bool {
+		l.b.mu.Lock()
+		defer l.b.mu.Unlock()
+		lane := l.b.lanes["b"]
+		return lane.closed && len(lane.aside) == 1 && len(lane.waiting) == 2 && l.b.free == groupsAtOnce
+	})
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.wantIssued(blocked...)
+	e.wantNumbers("b", "INV", 3)
+}
+
+func TestATenantWithManyWaitingLeavesRoomForOthers(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	b := NewBatcher(e.Service)
+	b.free = 0 // nothing begins: only what would be taken is looked at
+	var many []*waiter
+	for i := range 3 * maxGroup {
+		many = append(many, &waiter{m: newMember(command(t, fmt.Sprint("K", i), orderOf(t, fmt.Sprint("SO-", i)))), ctx: t.Context()})
+	}
+	b.join(many)
+	late := &waiter{m: newMember(commandOf(t, "later", "K1")), ctx: t.Context()}
+	b.join([]*waiter{late})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if first := b.take(); len(first) != maxGroup || !slices.Contains(first, late) {
+		t.Errorf("the first group is of %d, the one that came last among them: %t", len(first), slices.Contains(first, late))
+	}
+}
+
 func TestGroupCommitUnderLoadIssuesEachOrderOnceWithoutHoles(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
