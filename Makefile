@@ -12,7 +12,7 @@ RACE  ?=
 PKG   ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test screenshots pictures lint generate verify-generate verify chaos bench fmt clean
+.PHONY: help run build test screenshots pictures lint generate verify-generate verify chaos bench fuzz vulncheck licences fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,21 @@ export BENCH
 BENCH ?=
 bench: build ## how fast is it, against what the database underneath allows? takes the whole machine for up to 25 minutes
 	@bin/bench $(ARGS)
+
+FUZZTIME ?= 10s
+fuzz: ## every fuzz target, one after the other, for FUZZTIME each
+	@for file in $$(grep -rlE --include='*_test.go' '^func Fuzz' internal | sort); do \
+		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z]+).*/\1/p' $$file); do \
+			echo "$$(dirname $$file) $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -parallel 1 ./$$(dirname $$file) || exit 1; \
+		done; \
+	done
+
+vulncheck: ## known vulnerabilities in what is really called (needs https://vuln.go.dev)
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+
+licences: ## write docs/licences.md anew
+	$(GO) test -count=1 ./internal/licences -update
 
 generate: ## generate internal/crmdb and internal/erpdb from db/queries
 	$(TOOL) sqlc generate

@@ -15,8 +15,8 @@ var (
 	testNamed = regexp.MustCompile("`([a-z]+)\\.((?:Test|Fuzz)\\w+)`")
 )
 
-// The table of the collected faults in docs/verification.md names tests that exist, of the package named, and each case is named in
-// the source of some test.
+// The tables of docs/verification.md and docs/security.md name tests that exist, of the package named, and each of the collected faults is
+// named in a comment of some test.
 func TestEveryCaseIsNamedInATestAndEveryTestOfTheTableExists(t *testing.T) {
 	t.Parallel()
 	tests, sources := map[string]bool{}, &strings.Builder{}
@@ -59,9 +59,13 @@ func TestEveryCaseIsNamedInATestAndEveryTestOfTheTableExists(t *testing.T) {
 			t.Errorf("case %s names no test", row[1])
 		}
 	}
-	for _, named := range testNamed.FindAllStringSubmatch(string(document), -1) {
+	security, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, named := range testNamed.FindAllStringSubmatch(string(document)+string(security), -1) {
 		if !tests[named[1]+"."+named[2]] {
-			t.Errorf("docs/verification.md names %s.%s, which there is not", named[1], named[2])
+			t.Errorf("the documents name %s.%s, which there is not", named[1], named[2])
 		}
 	}
 }
