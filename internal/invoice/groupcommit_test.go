@@ -342,7 +342,7 @@ func atGateTwice(t *testing.T, e erp) lined {
 	t.Helper()
 	l := lined{erp: e, b: NewBatcher(e.Service), gate: e.closeGate()}
 	for i, name := range []string{"g1", "g2"} {
-		answer := l.send(t.Context(), commandOf(t, name, "gate"))
+		answer := l.send(context.Background(), commandOf(t, name, "gate")) // looked at after the test's own context has ended
 		l.gate.awaitWaiting(i + 1)
 		t.Cleanup(func() { l.wantIssued(answer) })
 	}
