@@ -18,7 +18,9 @@ type baselineArgs struct{}
 // Kind implements river.JobArgs.
 func (baselineArgs) Kind() string { return baselineKind }
 
-type baselineWorker struct{ river.WorkerDefaults[baselineArgs] }
+type baselineWorker struct {
+	river.WorkerDefaults[baselineArgs]
+}
 
 // Work implements river.Worker.
 func (*baselineWorker) Work(context.Context, *river.Job[baselineArgs]) error { return nil }
