@@ -46,3 +46,11 @@ func (c *placedConn) Close() error {
 	defer c.leave()
 	return c.Conn.Close()
 }
+
+// CloseWrite lets net/http end an answer to a request that it did not read to its end (431) so that the caller still gets it.
+func (c *placedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}

@@ -2,6 +2,8 @@ package erpapi
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -32,8 +34,9 @@ func (r *InvoiceRequest) Canonical() ([]byte, error) {
 	}
 	if len(r.Metadata) > 0 {
 		c.Metadata = make(map[string]string, len(r.Metadata))
-		for k, v := range r.Metadata {
-			c.Metadata[nfc(k)] = nfc(v)
+		// In order, so that of two names that are one in NFC (validation refuses them) always the same stays.
+		for _, k := range slices.Sorted(maps.Keys(r.Metadata)) {
+			c.Metadata[nfc(k)] = nfc(r.Metadata[k])
 		}
 	}
 	return CanonicalJSON(&c)

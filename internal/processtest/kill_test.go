@@ -61,7 +61,9 @@ func (w *world) timePasses() {
 	sqlExec(w.t, w.crm, `UPDATE river_job SET attempted_at = attempted_at - interval '1 hour' WHERE state = 'running'`)
 }
 
-func TestERPKilledInsideItsTransactionLeavesNothingBehind(t *testing.T) {
+// The last statements and COMMIT go to the database in one message, so it may commit what its dead client sent, or not. Either
+// way the retry is answered with the one invoice there is.
+func TestERPKilledInsideItsTransactionLeavesOneInvoiceOrNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	erp := w.serveERP()
@@ -77,7 +79,7 @@ func TestERPKilledInsideItsTransactionLeavesNothingBehind(t *testing.T) {
 
 	again := w.serveERP()
 	got := w.invoice(again.URL(), "K1", "SO-1001")
-	if got.status != http.StatusCreated || got.header.Get("Idempotent-Replayed") != "" {
+	if got.status != http.StatusCreated {
 		t.Fatalf("the retry is answered %d, replayed %q: %s", got.status, got.header.Get("Idempotent-Replayed"), got.body)
 	}
 	w.wantInvoices(1)

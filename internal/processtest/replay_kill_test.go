@@ -67,7 +67,9 @@ func TestWorkerKilledInTheMiddleOfAReplayOfManyLeavesNoneOutAndHandsNoneBackTwic
 	sqlExec(t, w.crm, `UPDATE replay_runs SET updated_at = updated_at - interval '1 hour'`)
 	operator.base = w.serveCRM(rec.URL, "ATTEMPT_TIMEOUT=60s").URL()
 	testdb.Await(t, "another worker has brought the replay to its end", func() bool { return operator.run(run).Waiting == 0 })
-	testdb.Await(t, "every operation is settled", w.settled)
+	testdb.Await(t, "every operation is attempted again and settled", func() bool {
+		return number(t, w.crm, `SELECT count(*) FROM attempts`) >= attempts+operations && w.settled()
+	})
 	if r := operator.run(run); r != (replayRun{Total: operations, Queued: operations}) {
 		t.Errorf("the replay ends as %+v", r)
 	}
