@@ -12,28 +12,6 @@ import (
 	"github.com/google/uuid"
 )
 
-const deliveryAges = `-- name: DeliveryAges :one
-SELECT coalesce((SELECT extract(epoch FROM now() - min(created_at))
-                 FROM operations
-                 WHERE status IN ('pending', 'processing', 'unknown') AND flagged_at IS NULL), 0)::float8 AS oldest_open_seconds,
-       coalesce((SELECT extract(epoch FROM now() - min(attempted_at))
-                 FROM river_job
-                 WHERE state = 'running'), 0)::float8 AS oldest_running_job_seconds
-`
-
-type DeliveryAgesRow struct {
-	OldestOpenSeconds       float64
-	OldestRunningJobSeconds float64
-}
-
-// For the metrics: how long the oldest operation has been open, and the oldest job running. 0 if there is none.
-func (q *Queries) DeliveryAges(ctx context.Context) (DeliveryAgesRow, error) {
-	row := q.db.QueryRow(ctx, deliveryAges)
-	var i DeliveryAgesRow
-	err := row.Scan(&i.OldestOpenSeconds, &i.OldestRunningJobSeconds)
-	return i, err
-}
-
 const deliveryBegin = `-- name: DeliveryBegin :many
 WITH wanted AS (
     SELECT unnest($1::uuid[]) AS id LIMIT $2

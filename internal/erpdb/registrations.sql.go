@@ -28,28 +28,6 @@ func (q *Queries) RegistrationAcknowledge(ctx context.Context, id uuid.UUID) (in
 	return result.RowsAffected(), nil
 }
 
-const registrationAges = `-- name: RegistrationAges :one
-SELECT coalesce((SELECT extract(epoch FROM now() - min(created_at))
-                 FROM registrations
-                 WHERE status IN ('pending', 'processing', 'unknown')), 0)::float8 AS oldest_open_seconds,
-       coalesce((SELECT extract(epoch FROM now() - min(attempted_at))
-                 FROM river_job
-                 WHERE state = 'running'), 0)::float8 AS oldest_running_job_seconds
-`
-
-type RegistrationAgesRow struct {
-	OldestOpenSeconds       float64
-	OldestRunningJobSeconds float64
-}
-
-// For the metrics. 0 if there is none.
-func (q *Queries) RegistrationAges(ctx context.Context) (RegistrationAgesRow, error) {
-	row := q.db.QueryRow(ctx, registrationAges)
-	var i RegistrationAgesRow
-	err := row.Scan(&i.OldestOpenSeconds, &i.OldestRunningJobSeconds)
-	return i, err
-}
-
 const registrationAttemptList = `-- name: RegistrationAttemptList :many
 SELECT number, action, started_at, finished_at, outcome, http_status, detail, worker
 FROM registration_attempts

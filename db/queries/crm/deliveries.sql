@@ -131,12 +131,3 @@ WHERE o.status IN ('pending', 'processing', 'unknown')
                 AND j.scheduled_at > now() - make_interval(secs => @margin_seconds::float8)))
 ORDER BY coalesce(o.next_attempt_at, o.lease_until)
 LIMIT @max_items;
-
--- name: DeliveryAges :one
--- For the metrics: how long the oldest operation has been open, and the oldest job running. 0 if there is none.
-SELECT coalesce((SELECT extract(epoch FROM now() - min(created_at))
-                 FROM operations
-                 WHERE status IN ('pending', 'processing', 'unknown') AND flagged_at IS NULL), 0)::float8 AS oldest_open_seconds,
-       coalesce((SELECT extract(epoch FROM now() - min(attempted_at))
-                 FROM river_job
-                 WHERE state = 'running'), 0)::float8 AS oldest_running_job_seconds;

@@ -160,15 +160,6 @@ WHERE r.status IN ('pending', 'unknown')
 ORDER BY coalesce(r.next_attempt_at, r.lease_until)
 LIMIT @max_items;
 
--- name: RegistrationAges :one
--- For the metrics. 0 if there is none.
-SELECT coalesce((SELECT extract(epoch FROM now() - min(created_at))
-                 FROM registrations
-                 WHERE status IN ('pending', 'processing', 'unknown')), 0)::float8 AS oldest_open_seconds,
-       coalesce((SELECT extract(epoch FROM now() - min(attempted_at))
-                 FROM river_job
-                 WHERE state = 'running'), 0)::float8 AS oldest_running_job_seconds;
-
 -- name: RegistrationListOfInvoice :many
 SELECT id, target_id, status, reference, warnings, attempt, (flagged_at IS NOT NULL)::boolean AS flagged
 FROM registrations
