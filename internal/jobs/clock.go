@@ -20,7 +20,7 @@ func (p *pilot) JobInsertMany(ctx context.Context, tx riverdriver.ExecutorTx, pa
 	return p.StandardPilot.JobInsertMany(ctx, tx, params)
 }
 
-// JobInsertFastManyNoReturning does the same for jobs that an Inserter inserts.
+// JobInsertFastManyNoReturning does the same for jobs that are inserted without being read back.
 func (e executorTx) JobInsertFastManyNoReturning(ctx context.Context, params *riverdriver.JobInsertFastManyParams) (int, error) {
 	if err := dueByDatabase(ctx, e.ExecutorTx, params.Jobs); err != nil {
 		return 0, err
@@ -28,7 +28,7 @@ func (e executorTx) JobInsertFastManyNoReturning(ctx context.Context, params *ri
 	return e.ExecutorTx.JobInsertFastManyNoReturning(ctx, params)
 }
 
-// dueByDatabase changes the jobs in place: River notifies the queues of those that are available then.
+// dueByDatabase changes the jobs in place: the queues of those that are available then are notified.
 func dueByDatabase(ctx context.Context, tx riverdriver.ExecutorTx, jobs []*riverdriver.JobInsertFastParams) error {
 	now, err := databaseNow(ctx, tx)
 	if err != nil {

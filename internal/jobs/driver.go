@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,11 +12,15 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivershared/baseservice"
 	"github.com/riverqueue/river/rivershared/riverpilot"
+	"github.com/riverqueue/river/rivertype"
 )
 
 // scheduleAhead is River's interval between two looks for jobs that become due. It makes them available that long before:
 // no client takes one before it is due by the database's clock, and none waits for the next look.
 const scheduleAhead = 5 * time.Second
+
+// insertTopic is where River's workers listen for jobs, within the schema.
+const insertTopic = "river_insert"
 
 // driver is River's driver, with two differences: what is due, stuck or to be repeated is judged by the database's clock,
 // however wrong this machine's is; and jobs of kinds that this client does not know are left alone (see pilot).
@@ -78,6 +83,52 @@ func (e executorTx) JobSchedule(ctx context.Context, params *riverdriver.JobSche
 	judged, until := *params, now.Add(scheduleAhead)
 	judged.Now = &until
 	return e.ExecutorTx.JobSchedule(ctx, &judged)
+}
+
+// insertingDriver is a driver whose transactions themselves say what has been inserted. River's client would say it no more than
+// once within its cooldown: what another transaction inserts meanwhile would lie until the workers' next poll, and so would it
+// if the one that said it is rolled back. The price is that such commits flush to disk one after another (a commit that notifies
+// holds a lock of PostgreSQL's): who has much to insert does it in few transactions.
+//
+// Should a version of River insert by another method, TestEveryTransactionThatInsertsJobsWakesTheWorkers fails.
+type insertingDriver struct{ *driver }
+
+// SupportsListenNotify implements riverdriver.Driver: the client is to leave it to the transactions.
+func (insertingDriver) SupportsListenNotify() bool { return false }
+
+// UnwrapExecutor implements riverdriver.Driver.
+func (d insertingDriver) UnwrapExecutor(tx pgx.Tx) riverdriver.ExecutorTx {
+	return insertingTx{executorTx{d.Driver.UnwrapExecutor(tx)}}
+}
+
+type insertingTx struct{ executorTx }
+
+// JobInsertFastManyNoReturning inserts jobs of which the workers know when they are committed.
+func (tx insertingTx) JobInsertFastManyNoReturning(ctx context.Context, params *riverdriver.JobInsertFastManyParams) (int, error) {
+	inserted, err := tx.executorTx.JobInsertFastManyNoReturning(ctx, params)
+	if err != nil {
+		return 0, err
+	}
+	return inserted, notifyOf(ctx, tx, params)
+}
+
+// notifyOf has the commit notify those who listen, once per queue; PostgreSQL leaves out what a transaction says twice.
+func notifyOf(ctx context.Context, tx riverdriver.ExecutorTx, inserted *riverdriver.JobInsertFastManyParams) error {
+	var queues, payloads []string
+	for _, job := range inserted.Jobs {
+		if job.State == rivertype.JobStateAvailable && !slices.Contains(queues, job.Queue) {
+			queues = append(queues, job.Queue)
+			payloads = append(payloads, fmt.Sprintf(`{"queue": %q}`, job.Queue)) // in River's form
+		}
+	}
+	if len(payloads) == 0 {
+		return nil
+	}
+	err := tx.NotifyMany(ctx, &riverdriver.NotifyManyParams{Topic: insertTopic, Schema: inserted.Schema, Payload: payloads})
+	if err != nil {
+		return fmt.Errorf("notify of jobs in %q: %w", queues, err)
+	}
+	return nil
 }
 
 func databaseNow(ctx context.Context, exec riverdriver.Executor) (now time.Time, err error) {

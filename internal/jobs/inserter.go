@@ -15,10 +15,6 @@ import (
 	"invoicebridge/internal/crm"
 )
 
-// insertCooldown: an inserting client swallows its own notifications within its cooldown, so that with River's 100 ms a
-// job may lie until the workers' next poll (DESIGN 9: p99 475 ms against 6 ms).
-const insertCooldown = time.Millisecond
-
 // Inserter puts jobs into the queue and works none. It is safe for concurrent use.
 type Inserter struct {
 	river  *river.Client[pgx.Tx]
@@ -43,8 +39,8 @@ func NewInserter(pool *pgxpool.Pool, log *slog.Logger, options ...InserterOption
 	for _, option := range options {
 		option(&o)
 	}
-	client, err := river.NewClient(newDriver(pool, &pilot{now: time.Now}), &river.Config{
-		FetchCooldown: insertCooldown, Logger: logger(log), Middleware: middleware(o.traces),
+	client, err := river.NewClient(insertingDriver{newDriver(pool, &pilot{now: time.Now})}, &river.Config{
+		Logger: logger(log), Middleware: middleware(o.traces),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the inserting River client: %w", err)
@@ -53,7 +49,7 @@ func NewInserter(pool *pgxpool.Pool, log *slog.Logger, options ...InserterOption
 }
 
 // InsertDeliveries implements crm.JobInserter, by COPY. A time that is not in the future by the database's clock means at
-// once.
+// once: then the commit wakes the workers.
 func (i *Inserter) InsertDeliveries(ctx context.Context, tx pgx.Tx, operationIDs []uuid.UUID, scheduledAt time.Time) error {
 	return i.insert(ctx, tx, operationIDs, scheduledAt, tracesOfOperations, func(id uuid.UUID) river.JobArgs { return DeliverArgs{OperationID: id} })
 }
