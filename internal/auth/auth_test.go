@@ -82,6 +82,10 @@ func (s *mapStore) TokenByID(_ context.Context, id string) (auth.Token, error) {
 	return auth.Token{}, auth.ErrTokenUnknown
 }
 
+func (*mapStore) TokensByID(context.Context, []string) ([]auth.Token, error) {
+	return nil, errors.New("nobody waits")
+}
+
 // O4: the test fails if the comparison is the wrong way round.
 func TestOnlyTheRightSecretOfALivingTokenIsAccepted(t *testing.T) {
 	t.Parallel()
@@ -121,12 +125,47 @@ func (brokenStore) TokenByID(context.Context, string) (auth.Token, error) {
 	return auth.Token{}, errors.New("connection refused")
 }
 
+func (brokenStore) TokensByID(context.Context, []string) ([]auth.Token, error) {
+	return nil, errors.New("connection refused")
+}
+
 func TestStoreThatFailsIsNoRefusal(t *testing.T) {
 	t.Parallel()
 	_, err := auth.NewVerifier(brokenStore{}).Verify(t.Context(), auth.Format(auth.Generate()))
 	if err == nil || problem.As(err) != nil {
 		t.Errorf("got %v: whoever has a valid token must not be told that it is wrong", err)
 	}
+}
+
+func TestSeveralTokensAreFoundAsOneIs(t *testing.T) {
+	t.Parallel()
+	onBothStores(t, func(p people) {
+		ctx := p.t.Context()
+		p.account("ada", auth.RoleAdmin)
+		own, _, err := p.admin.CreatePersonalToken(ctx, "ada", auth.RoleReader, "script", byKim)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		revoked, _, err := p.admin.CreateToken(ctx, "acme", auth.RoleWriter, "machine", byKim)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if err := p.admin.RevokeToken(ctx, "acme", revoked, byKim); err != nil {
+			p.t.Fatal(err)
+		}
+		unknown, _ := auth.Generate()
+		store := p.store.(auth.Store)
+		found, err := store.TokensByID(ctx, []string{own, unknown, revoked})
+		if err != nil || len(found) != 2 {
+			p.t.Fatalf("%+v, %v; want the two that there are", found, err)
+		}
+		for _, token := range found {
+			alone, err := store.TokenByID(ctx, token.ID)
+			if diff := cmp.Diff(alone, token); err != nil || diff != "" {
+				p.t.Errorf("%v, alone and together:\n%s", err, diff)
+			}
+		}
+	})
 }
 
 func TestTokensAreMadeListedAndRevokedWithAuditEntries(t *testing.T) {

@@ -143,6 +143,65 @@ func (q *Queries) TokenList(ctx context.Context, tenantID string) ([]TokenListRo
 	return items, nil
 }
 
+const tokenListByIDs = `-- name: TokenListByIDs :many
+SELECT t.id, t.tenant_id, t.role, t.label, t.secret_hash, t.created_at, t.revoked_at, t.account_id,
+       a.name AS account_name, a.display_name AS account_display_name, a.role AS account_role,
+       a.service_access AS account_service, a.disabled_at AS account_disabled_at
+FROM tokens t LEFT JOIN accounts a ON a.id = t.account_id
+WHERE t.id = ANY($1::text[])
+`
+
+type TokenListByIDsRow struct {
+	ID                 string
+	TenantID           string
+	Role               string
+	Label              string
+	SecretHash         []byte
+	CreatedAt          time.Time
+	RevokedAt          *time.Time
+	AccountID          *uuid.UUID
+	AccountName        *string
+	AccountDisplayName *string
+	AccountRole        *string
+	AccountService     *bool
+	AccountDisabledAt  *time.Time
+}
+
+// TokenGet for several at once.
+func (q *Queries) TokenListByIDs(ctx context.Context, ids []string) ([]TokenListByIDsRow, error) {
+	rows, err := q.db.Query(ctx, tokenListByIDs, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TokenListByIDsRow{}
+	for rows.Next() {
+		var i TokenListByIDsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.TenantID,
+			&i.Role,
+			&i.Label,
+			&i.SecretHash,
+			&i.CreatedAt,
+			&i.RevokedAt,
+			&i.AccountID,
+			&i.AccountName,
+			&i.AccountDisplayName,
+			&i.AccountRole,
+			&i.AccountService,
+			&i.AccountDisabledAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const tokenRevoke = `-- name: TokenRevoke :execrows
 UPDATE tokens SET revoked_at = now()
 WHERE id = $1 AND tenant_id = $2 AND revoked_at IS NULL

@@ -6,6 +6,14 @@ SELECT t.id, t.tenant_id, t.role, t.label, t.secret_hash, t.created_at, t.revoke
 FROM tokens t LEFT JOIN accounts a ON a.id = t.account_id
 WHERE t.id = @id;
 
+-- name: TokenListByIDs :many
+-- TokenGet for several at once.
+SELECT t.id, t.tenant_id, t.role, t.label, t.secret_hash, t.created_at, t.revoked_at, t.account_id,
+       a.name AS account_name, a.display_name AS account_display_name, a.role AS account_role,
+       a.service_access AS account_service, a.disabled_at AS account_disabled_at
+FROM tokens t LEFT JOIN accounts a ON a.id = t.account_id
+WHERE t.id = ANY(@ids::text[]);
+
 -- name: TokenInsert :exec
 INSERT INTO tokens (id, tenant_id, role, label, secret_hash, account_id)
 VALUES (@id, @tenant_id, @role, @label, @secret_hash, sqlc.narg(account_id));

@@ -28,6 +28,16 @@ func (s *Store) TokenByID(ctx context.Context, id string) (auth.Token, error) {
 	return token(row), err
 }
 
+// TokensByID implements auth.Store.
+func (s *Store) TokensByID(ctx context.Context, ids []string) ([]auth.Token, error) {
+	rows, err := crmdb.New(s.pool).TokenListByIDs(ctx, ids)
+	tokens := make([]auth.Token, len(rows))
+	for i, row := range rows {
+		tokens[i] = token(crmdb.TokenGetRow(row))
+	}
+	return tokens, err
+}
+
 // InTx implements auth.AdminStore. For a caller it reaches no further than the caller's tenant.
 func (s *Store) InTx(ctx context.Context, do func(auth.AdminTx) error) error {
 	return pgx.BeginFunc(ctx, tenantdb.New(s.pool).AsCaller(ctx), func(t pgx.Tx) error { return do(tx{crmdb.New(t)}) })
