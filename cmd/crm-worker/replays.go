@@ -166,15 +166,15 @@ func (c *replaysStart) tell(ctx context.Context, s *crm.Service, out io.Writer, 
 
 // tellReplayItems writes one line for each operation of a run, in the order of their turns.
 func tellReplayItems(ctx context.Context, s *crm.Service, out io.Writer, tenant string, id uuid.UUID, result crm.ReplayResult) error {
-	filter := crm.ReplayItemFilter{Result: result, Limit: crm.MaxPageLimit}
+	filter := crm.ReplayItemFilter{Result: result, PageQuery: crm.PageQuery{Limit: crm.MaxPageLimit}}
 	var all []crm.ReplayItem
 	for {
-		page, next, err := s.ListReplayItems(ctx, tenant, id, filter)
+		page, err := s.ListReplayItems(ctx, tenant, id, filter)
 		if err != nil {
 			return err
 		}
-		all = append(all, page...)
-		if filter.Cursor = next; next == "" {
+		all = append(all, page.Items...)
+		if filter.Cursor = page.Next; page.Next == "" {
 			break
 		}
 	}

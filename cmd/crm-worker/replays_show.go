@@ -20,11 +20,11 @@ type replaysList struct {
 // Run lists the replays.
 func (c *replaysList) Run(ctx context.Context, env *app.AdminEnv) error {
 	return c.read(ctx, env, func(s *crm.Service) error {
-		runs, _, err := s.ListReplayRuns(ctx, c.Tenant, crm.PageFilter{Limit: c.Limit})
+		found, err := s.ListReplayRuns(ctx, c.Tenant, crm.PageQuery{Limit: c.Limit})
 		if err != nil {
 			return err
 		}
-		return tellReplays(env, runs...)
+		return tellReplays(env, found.Items...)
 	})
 }
 

@@ -103,11 +103,11 @@ type resolutionsList struct {
 // Run lists the proposals.
 func (c *resolutionsList) Run(ctx context.Context, env *app.AdminEnv) error {
 	return c.read(ctx, env, func(s *crm.Service) error {
-		page, _, err := s.ListResolutions(ctx, c.Tenant, crm.ResolutionFilter{Status: crm.ResolutionStatus(c.Status), Limit: c.Limit})
+		page, err := s.ListResolutions(ctx, c.Tenant, crm.ResolutionFilter{Status: crm.ResolutionStatus(c.Status), PageQuery: crm.PageQuery{Limit: c.Limit}})
 		if err != nil {
 			return err
 		}
-		return app.Table(env.Stdout, "ID\tKEY\tORDER\tOPERATION NOW\tVERDICT\tINVOICE\tSTATUS\tPROPOSED\tBY\tDECIDED BY", page, resolutionLine)
+		return app.Table(env.Stdout, "ID\tKEY\tORDER\tOPERATION NOW\tVERDICT\tINVOICE\tSTATUS\tPROPOSED\tBY\tDECIDED BY", page.Items, resolutionLine)
 	})
 }
 

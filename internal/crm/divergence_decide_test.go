@@ -147,8 +147,8 @@ func TestReconciliationIsStartedOnceAndWorkedOffByWhoeverComesFirst(t *testing.T
 	if n := s.count(s.crm, "audit_entries WHERE action = 'reconciliation.start' AND actor = 'ann'"); n != 1 {
 		t.Errorf("%d audit entries", n)
 	}
-	page, _, err := s.service.ListReconciliations(t.Context(), deliverTenant, crm.PageFilter{})
-	if err != nil || len(page) != 1 || page[0].FinishedAt != nil || page[0].RequestedBy != "ann" {
+	page, err := s.service.ListReconciliations(t.Context(), deliverTenant, crm.PageQuery{})
+	if err != nil || len(page.Items) != 1 || page.Items[0].FinishedAt != nil || page.Items[0].RequestedBy != "ann" {
 		t.Fatalf("%+v, %v", page, err)
 	}
 	for range 2 { // the second has nothing to do
@@ -156,15 +156,15 @@ func TestReconciliationIsStartedOnceAndWorkedOffByWhoeverComesFirst(t *testing.T
 			t.Fatal(err)
 		}
 	}
-	page, _, err = s.service.ListReconciliations(t.Context(), deliverTenant, crm.PageFilter{})
-	if err != nil || len(page) != 1 || page[0].FinishedAt == nil || page[0].Repaired != 1 {
+	page, err = s.service.ListReconciliations(t.Context(), deliverTenant, crm.PageQuery{})
+	if err != nil || len(page.Items) != 1 || page.Items[0].FinishedAt == nil || page.Items[0].Repaired != 1 {
 		t.Errorf("%+v, %v", page, err)
 	}
 	if op := s.operation(key); op.Status != crm.StatusSucceeded {
 		t.Errorf("operation is %+v", op)
 	}
 	s.reconciles()
-	if page, _, err = s.service.ListReconciliations(t.Context(), deliverTenant, crm.PageFilter{}); err != nil || len(page) != 2 || page[0].RequestedBy != "" {
+	if page, err = s.service.ListReconciliations(t.Context(), deliverTenant, crm.PageQuery{}); err != nil || len(page.Items) != 2 || page.Items[0].RequestedBy != "" {
 		t.Errorf("%+v, %v", page, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"invoicebridge/internal/problem"
 )
@@ -218,4 +219,52 @@ func TestAnotherTenantsImportIsNotFoundAndNotFinished(t *testing.T) {
 	if again, err := c.GetImport(t.Context(), testTenant, id); err != nil || again.Rows != 300 {
 		t.Errorf("finished twice: %s, %v", fmt.Sprint(again.Rows), err)
 	}
+}
+
+// O3: what one transaction has written shares its time.
+func TestReconciliationsReplaysTheirItemsAndResolutionsShowTheSameForwardAndBack(t *testing.T) {
+	t.Run("reconciliations", func(t *testing.T) {
+		s := setupSubmit(t)
+		const insert = `INSERT INTO reconciliation_runs (id, tenant_id, scope, window_from, window_to, phase, finished_at, requested_by)
+			SELECT gen_random_uuid(), 'acme', $1, now() - interval '1 hour', now(), 'done', now(), `
+		s.exec(insert+"i::text FROM generate_series(1, 250) AS i", ReconcileScope)
+		bothWays(t, func() { s.exec(insert+"'new'", ReconcileScope) },
+			func(q PageQuery) (Page[ReconciliationRun], error) {
+				return s.ListReconciliations(t.Context(), testTenant, q)
+			}, func(r ReconciliationRun) string { return r.RequestedBy })
+	})
+	t.Run("replays", func(t *testing.T) {
+		s := setupSubmit(t)
+		const insert = `INSERT INTO replay_runs (id, tenant_id, status, reason, source, min_age_seconds, matched, total, started_because,
+			started_via, started_address, started_request, finished_at, started_by)
+			SELECT gen_random_uuid(), 'acme', '', '', '', 0, 0, 0, '', 'cli', '', '', now(), `
+		s.exec(insert + "i::text FROM generate_series(1, 250) AS i")
+		bothWays(t, func() { s.exec(insert + "'new'") },
+			func(q PageQuery) (Page[ReplayRun], error) { return s.ListReplayRuns(t.Context(), testTenant, q) },
+			func(r ReplayRun) string { return r.By.Actor })
+	})
+	t.Run("the operations of a replay", func(t *testing.T) {
+		s := setupSubmit(t)
+		s.submit(manyOrders(250)...)
+		run := uuid.Must(uuid.NewV7())
+		s.exec(`INSERT INTO replay_runs (id, tenant_id, status, reason, source, min_age_seconds, matched, total, started_because,
+			started_via, started_address, started_request, started_by) VALUES ($1, 'acme', '', '', '', 0, 250, 250, '', 'cli', '', '', '')`, run)
+		s.exec(`INSERT INTO replay_items (run_id, position, operation_id)
+			SELECT $1, row_number() OVER (ORDER BY id), id FROM operations`, run)
+		bothWays(t, func() {}, func(q PageQuery) (Page[ReplayItem], error) {
+			return s.ListReplayItems(t.Context(), testTenant, run, ReplayItemFilter{Result: ReplayWaiting, PageQuery: q})
+		}, func(i ReplayItem) string { return i.Key })
+	})
+	t.Run("resolutions", func(t *testing.T) {
+		s := setupSubmit(t)
+		s.submit(manyOrders(1)...)
+		const insert = `INSERT INTO resolutions (id, tenant_id, operation_id, attempt, verdict, evidence, status, proposed_by, decided_at,
+			decided_by, decision_reason, reason) SELECT gen_random_uuid(), 'acme', o.id, 1, 'not_applied', 'seen', 'withdrawn', 'ann', now(),
+			'ann', '', `
+		s.exec(insert + "i::text FROM operations AS o, generate_series(1, 250) AS i")
+		bothWays(t, func() { s.exec(insert + "'new' FROM operations AS o") },
+			func(q PageQuery) (Page[Resolution], error) {
+				return s.ListResolutions(t.Context(), testTenant, ResolutionFilter{Status: ResolutionWithdrawn, PageQuery: q})
+			}, func(r Resolution) string { return r.Reason })
+	})
 }

@@ -146,6 +146,11 @@ func formatUUID(id uuid.UUID) string { return id.String() }
 
 func parseNumber(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }
 
+func parsePosition(text string) (int32, error) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	return int32(n), err
+}
+
 func formatNumber(id int64) string { return strconv.FormatInt(id, 10) }
 
 // parts gives a position as SQL takes it.

@@ -78,21 +78,40 @@ func refuseReconciliation(ctx context.Context, queries *crmdb.Queries, tenant st
 		row.StartedAt.UTC().Format(time.RFC3339), row.Phase, row.Compared)
 }
 
-// ListReconciliations gives one page of a tenant's runs, the newest first, and the cursor of the next page; "" after the
-// last.
-func (s *Service) ListReconciliations(ctx context.Context, tenant string, f PageFilter) (page []ReconciliationRun, next string, err error) {
-	return forward(f, func(at *time.Time, id *uuid.UUID, limit int32) ([]crmdb.ReconciliationRunListPageRow, error) {
-		rows, err := crmdb.New(s.db.Of(tenant)).ReconciliationRunListPage(ctx, crmdb.ReconciliationRunListPageParams{
-			TenantID: tenant, Scope: ReconcileScope, AfterStartedAt: at, AfterID: id, MaxItems: limit,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("list reconciliation runs: %w", err)
-		}
-		return rows, nil
-	}, func(r crmdb.ReconciliationRunListPageRow) mark { return mark{r.StartedAt, r.ID} },
-		func(r crmdb.ReconciliationRunListPageRow) ReconciliationRun {
+// ListReconciliations gives one page of a tenant's runs, the newest first unless OldestFirst.
+func (s *Service) ListReconciliations(ctx context.Context, tenant string, q PageQuery) (found Page[ReconciliationRun], err error) {
+	err = readConsole(ctx, s.db.Of(tenant), func(queries *crmdb.Queries) error {
+		rows, err := reconciliationPaging(ctx, queries, tenant).page(q)
+		found, err = pageOf(rows, err, func(r crmdb.ReconciliationRunListNewestRow) ReconciliationRun {
 			return reconciliationRun(crmdb.ReconciliationRunGetRow(r))
 		})
+		return err
+	})
+	return found, listError("reconciliation runs", err)
+}
+
+func reconciliationPaging(ctx context.Context, queries *crmdb.Queries, tenant string) paging[crmdb.ReconciliationRunListNewestRow, uuid.UUID] {
+	arg := crmdb.ReconciliationRunListNewestParams{TenantID: tenant, Scope: ReconcileScope}
+	return paging[crmdb.ReconciliationRunListNewestRow, uuid.UUID]{
+		newest: func(beyond *place[uuid.UUID], limit int32) ([]crmdb.ReconciliationRunListNewestRow, error) {
+			arg.BeyondAt, arg.BeyondID = beyond.parts()
+			arg.MaxItems = limit
+			return queries.ReconciliationRunListNewest(ctx, arg)
+		},
+		oldest: func(beyond *place[uuid.UUID], limit int32) (told []crmdb.ReconciliationRunListNewestRow, err error) {
+			arg.BeyondAt, arg.BeyondID = beyond.parts()
+			arg.MaxItems = limit
+			rows, err := queries.ReconciliationRunListOldest(ctx, crmdb.ReconciliationRunListOldestParams(arg))
+			for _, r := range rows {
+				told = append(told, crmdb.ReconciliationRunListNewestRow(r))
+			}
+			return told, err
+		},
+		at: func(r crmdb.ReconciliationRunListNewestRow) place[uuid.UUID] {
+			return place[uuid.UUID]{r.StartedAt, r.ID}
+		},
+		parse: parseUUID, format: formatUUID,
+	}
 }
 
 func reconciliationRun(r crmdb.ReconciliationRunGetRow) ReconciliationRun {

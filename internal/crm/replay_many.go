@@ -78,6 +78,5 @@ type ReplayItem struct {
 // ReplayItemFilter says which items a list has.
 type ReplayItemFilter struct {
 	Result ReplayResult // "" is any
-	Limit  int          // 1 to MaxPageLimit; 0 is DefaultPageLimit
-	Cursor string       // of the page before; "" is the first page
+	PageQuery
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -233,18 +231,6 @@ func (s *Service) GetReplayRun(ctx context.Context, tenant string, id uuid.UUID)
 	return replayRun(row), nil
 }
 
-// ListReplayRuns gives one page of a tenant's runs, the newest first, and the cursor of the next page; "" after the last.
-func (s *Service) ListReplayRuns(ctx context.Context, tenant string, f PageFilter) (page []ReplayRun, next string, err error) {
-	return forward(f, func(at *time.Time, id *uuid.UUID, limit int32) ([]crmdb.ReplayRunListPageRow, error) {
-		rows, err := crmdb.New(s.db.Of(tenant)).ReplayRunListPage(ctx, crmdb.ReplayRunListPageParams{TenantID: tenant, AfterStartedAt: at, AfterID: id, MaxItems: limit})
-		if err != nil {
-			return nil, fmt.Errorf("list replays: %w", err)
-		}
-		return rows, nil
-	}, func(r crmdb.ReplayRunListPageRow) mark { return mark{r.StartedAt, r.ID} },
-		func(r crmdb.ReplayRunListPageRow) ReplayRun { return replayRun(crmdb.ReplayRunGetRow(r)) })
-}
-
 func replayRun(r crmdb.ReplayRunGetRow) ReplayRun {
 	run := ReplayRun{
 		ID: r.ID, Matched: r.Matched, Total: int(r.Total), Queued: int(r.Queued), Refused: int(r.Refused), Stopped: int(r.Stopped),
@@ -263,61 +249,4 @@ func replayRun(r crmdb.ReplayRunGetRow) ReplayRun {
 		run.StoppedBy = *r.StoppedBy
 	}
 	return run
-}
-
-// replayResults are all results.
-func replayResults() []ReplayResult {
-	return []ReplayResult{ReplayWaiting, ReplayQueued, ReplayRefused, ReplayStopped}
-}
-
-// ListReplayItems gives one page of a run's operations with their results, in the order of their turns, and the cursor of
-// the next page; "" after the last. The problem is not-found if the tenant has no run of that id.
-func (s *Service) ListReplayItems(ctx context.Context, tenant string, id uuid.UUID, f ReplayItemFilter) (page []ReplayItem, next string, err error) {
-	limit, after, err := f.params()
-	if err != nil {
-		return nil, "", err
-	}
-	if _, err := s.GetReplayRun(ctx, tenant, id); err != nil {
-		return nil, "", err
-	}
-	arg := crmdb.ReplayItemListPageParams{RunID: id, AfterPosition: after, MaxItems: int32(limit) + 1}
-	if f.Result != "" {
-		result := string(f.Result)
-		arg.Result = &result
-	}
-	rows, err := crmdb.New(s.db.Of(tenant)).ReplayItemListPage(ctx, arg)
-	if err != nil {
-		return nil, "", fmt.Errorf("list a replay's operations: %w", err)
-	}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		next = fmt.Sprint(rows[limit-1].Position)
-	}
-	page = make([]ReplayItem, len(rows))
-	for i, r := range rows {
-		page[i] = ReplayItem{
-			Position: r.Position, Key: r.Key, Result: ReplayResult(r.Result), Detail: r.Detail, DoneAt: r.DoneAt, Status: OperationStatus(r.Status),
-		}
-	}
-	return page, next, nil
-}
-
-func (f ReplayItemFilter) params() (limit int, after int32, err error) {
-	limit = f.Limit
-	switch {
-	case limit < 0 || limit > MaxPageLimit:
-		return 0, 0, problem.New(problem.MalformedRequest, "limit must be from 1 to %d.", MaxPageLimit)
-	case f.Result != "" && !slices.Contains(replayResults(), f.Result):
-		return 0, 0, problem.New(problem.MalformedRequest, "%q is not a result of a replay.", excerpt(string(f.Result)))
-	case limit == 0:
-		limit = DefaultPageLimit
-	}
-	if f.Cursor == "" {
-		return limit, 0, nil
-	}
-	n, err := strconv.ParseInt(f.Cursor, 10, 32)
-	if err != nil || n < 0 {
-		return 0, 0, problem.New(problem.MalformedRequest, "cursor is not one that was given out.")
-	}
-	return limit, int32(n), nil
 }

@@ -56,14 +56,14 @@ func (s *bothSides) works(id uuid.UUID) crm.ReplayRun {
 
 func (s *bothSides) items(id uuid.UUID) (all []crm.ReplayItem) {
 	s.t.Helper()
-	f := crm.ReplayItemFilter{Limit: 7}
+	f := crm.ReplayItemFilter{PageQuery: crm.PageQuery{Limit: 7}}
 	for {
-		page, next, err := s.service.ListReplayItems(s.t.Context(), deliverTenant, id, f)
+		page, err := s.service.ListReplayItems(s.t.Context(), deliverTenant, id, f)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		all = append(all, page...)
-		if f.Cursor = next; next == "" {
+		all = append(all, page.Items...)
+		if f.Cursor = page.Next; page.Next == "" {
 			return all
 		}
 	}
@@ -267,13 +267,13 @@ func TestAReplayOfManyIsStoppedAndLeavesTheRestAsItIs(t *testing.T) {
 	if again := s.starts(crm.ReplayFilter{}, 10); again.Total != 10 {
 		t.Errorf("run is %+v", again)
 	}
-	page, next, err := s.service.ListReplayRuns(t.Context(), deliverTenant, crm.PageFilter{Limit: 1})
-	if err != nil || len(page) != 1 || next == "" {
-		t.Fatalf("%+v, %q, %v", page, next, err)
+	page, err := s.service.ListReplayRuns(t.Context(), deliverTenant, crm.PageQuery{Limit: 1})
+	if err != nil || len(page.Items) != 1 || page.Next == "" {
+		t.Fatalf("%+v, %v", page, err)
 	}
-	page, next, err = s.service.ListReplayRuns(t.Context(), deliverTenant, crm.PageFilter{Limit: 1, Cursor: next})
-	if err != nil || len(page) != 1 || page[0].ID != run.ID || next != "" {
-		t.Errorf("%+v, %q, %v", page, next, err)
+	page, err = s.service.ListReplayRuns(t.Context(), deliverTenant, crm.PageQuery{Limit: 1, Cursor: page.Next})
+	if err != nil || len(page.Items) != 1 || page.Items[0].ID != run.ID || page.Next != "" {
+		t.Errorf("%+v, %v", page, err)
 	}
 }
 

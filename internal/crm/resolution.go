@@ -124,8 +124,7 @@ func (r Resolution) whyClosed() string {
 // ResolutionFilter says which proposals a list has.
 type ResolutionFilter struct {
 	Status ResolutionStatus // "" is any
-	Limit  int              // 1 to MaxPageLimit; 0 is DefaultPageLimit
-	Cursor string           // of the page before; "" is the first page
+	PageQuery
 }
 
 func resolution(r crmdb.ResolutionGetRow) Resolution {

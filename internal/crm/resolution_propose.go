@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -146,26 +145,40 @@ func (s *Service) resolutionRow(ctx context.Context, tenant string, id uuid.UUID
 	return row, nil
 }
 
-// ListResolutions gives one page of a tenant's proposals, the newest first, and the cursor of the next page; "" after the
-// last. A wrong filter is malformed-request.
-func (s *Service) ListResolutions(ctx context.Context, tenant string, f ResolutionFilter) (page []Resolution, next string, err error) {
-	arg := crmdb.ResolutionListPageParams{TenantID: tenant}
-	if f.Status != "" {
-		if !slices.Contains(resolutionStatuses(), f.Status) {
-			return nil, "", problem.New(problem.MalformedRequest, "%q is not a status of resolutions.", excerpt(string(f.Status)))
-		}
-		status := string(f.Status)
-		arg.Status = &status
+// ListResolutions gives one page of a tenant's proposals, the newest first unless OldestFirst. A wrong filter is
+// malformed-request.
+func (s *Service) ListResolutions(ctx context.Context, tenant string, f ResolutionFilter) (found Page[Resolution], err error) {
+	if f.Status != "" && !slices.Contains(resolutionStatuses(), f.Status) {
+		return found, problem.New(problem.MalformedRequest, "%q is not a status of resolutions.", excerpt(string(f.Status)))
 	}
-	return forward(PageFilter{Limit: f.Limit, Cursor: f.Cursor}, func(at *time.Time, id *uuid.UUID, limit int32) ([]crmdb.ResolutionListPageRow, error) {
-		arg.AfterProposedAt, arg.AfterID, arg.MaxItems = at, id, limit
-		rows, err := crmdb.New(s.db.Of(tenant)).ResolutionListPage(ctx, arg)
-		if err != nil {
-			return nil, fmt.Errorf("list resolutions: %w", err)
-		}
-		return rows, nil
-	}, func(r crmdb.ResolutionListPageRow) mark { return mark{r.ProposedAt, r.ID} },
-		func(r crmdb.ResolutionListPageRow) Resolution { return resolution(crmdb.ResolutionGetRow(r)) })
+	err = readConsole(ctx, s.db.Of(tenant), func(queries *crmdb.Queries) error {
+		rows, err := resolutionPaging(ctx, queries, tenant, f.Status).page(f.PageQuery)
+		found, err = pageOf(rows, err, func(r crmdb.ResolutionListNewestRow) Resolution { return resolution(crmdb.ResolutionGetRow(r)) })
+		return err
+	})
+	return found, listError("resolutions", err)
+}
+
+func resolutionPaging(ctx context.Context, queries *crmdb.Queries, tenant string, status ResolutionStatus) paging[crmdb.ResolutionListNewestRow, uuid.UUID] {
+	arg := crmdb.ResolutionListNewestParams{TenantID: tenant, Status: orNil(string(status))}
+	return paging[crmdb.ResolutionListNewestRow, uuid.UUID]{
+		newest: func(beyond *place[uuid.UUID], limit int32) ([]crmdb.ResolutionListNewestRow, error) {
+			arg.BeyondAt, arg.BeyondID = beyond.parts()
+			arg.MaxItems = limit
+			return queries.ResolutionListNewest(ctx, arg)
+		},
+		oldest: func(beyond *place[uuid.UUID], limit int32) (told []crmdb.ResolutionListNewestRow, err error) {
+			arg.BeyondAt, arg.BeyondID = beyond.parts()
+			arg.MaxItems = limit
+			rows, err := queries.ResolutionListOldest(ctx, crmdb.ResolutionListOldestParams(arg))
+			for _, r := range rows {
+				told = append(told, crmdb.ResolutionListNewestRow(r))
+			}
+			return told, err
+		},
+		at:    func(r crmdb.ResolutionListNewestRow) place[uuid.UUID] { return place[uuid.UUID]{r.ProposedAt, r.ID} },
+		parse: parseUUID, format: formatUUID,
+	}
 }
 
 func resolutionStatuses() []ResolutionStatus {

@@ -191,13 +191,13 @@ func TestAProposalIsDecidedByASecondPerson(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	s.approves(s.proposes(key, notApplied(), machine), ann)
-	page, next, err := s.service.ListResolutions(t.Context(), deliverTenant, crm.ResolutionFilter{Limit: 2})
-	if err != nil || len(page) != 2 || page[0].Status != crm.ResolutionApproved || next == "" {
-		t.Errorf("%+v, %q, %v", page, next, err)
+	page, err := s.service.ListResolutions(t.Context(), deliverTenant, crm.ResolutionFilter{PageQuery: crm.PageQuery{Limit: 2}})
+	if err != nil || len(page.Items) != 2 || page.Items[0].Status != crm.ResolutionApproved || page.Next == "" {
+		t.Errorf("%+v, %v", page, err)
 	}
-	page, next, err = s.service.ListResolutions(t.Context(), deliverTenant, crm.ResolutionFilter{Limit: 2, Cursor: next})
-	if err != nil || len(page) != 1 || page[0].Status != crm.ResolutionDeclined || next != "" {
-		t.Errorf("%+v, %q, %v", page, next, err)
+	page, err = s.service.ListResolutions(t.Context(), deliverTenant, crm.ResolutionFilter{PageQuery: crm.PageQuery{Limit: 2, Cursor: page.Next}})
+	if err != nil || len(page.Items) != 1 || page.Items[0].Status != crm.ResolutionDeclined || page.Next != "" {
+		t.Errorf("%+v, %v", page, err)
 	}
 }
 

@@ -220,7 +220,7 @@ func (q *Queries) ReconciliationRunGetOpen(ctx context.Context, tenantID string,
 	return i, err
 }
 
-const reconciliationRunListPage = `-- name: ReconciliationRunListPage :many
+const reconciliationRunListNewest = `-- name: ReconciliationRunListNewest :many
 SELECT id, window_from, window_to, phase, compared, found, repaired, requested_by, started_at, updated_at, finished_at
 FROM reconciliation_runs
 WHERE tenant_id = $1 AND scope = $2
@@ -230,15 +230,15 @@ ORDER BY started_at DESC, id DESC
 LIMIT $5
 `
 
-type ReconciliationRunListPageParams struct {
-	TenantID       string
-	Scope          string
-	AfterStartedAt *time.Time
-	AfterID        *uuid.UUID
-	MaxItems       int32
+type ReconciliationRunListNewestParams struct {
+	TenantID string
+	Scope    string
+	BeyondAt *time.Time
+	BeyondID *uuid.UUID
+	MaxItems int32
 }
 
-type ReconciliationRunListPageRow struct {
+type ReconciliationRunListNewestRow struct {
 	ID          uuid.UUID
 	WindowFrom  time.Time
 	WindowTo    time.Time
@@ -252,22 +252,93 @@ type ReconciliationRunListPageRow struct {
 	FinishedAt  *time.Time
 }
 
-// Newest first, from behind the cursor (started_at, id) on.
-func (q *Queries) ReconciliationRunListPage(ctx context.Context, arg ReconciliationRunListPageParams) ([]ReconciliationRunListPageRow, error) {
-	rows, err := q.db.Query(ctx, reconciliationRunListPage,
+// Newest first, from behind the position on.
+func (q *Queries) ReconciliationRunListNewest(ctx context.Context, arg ReconciliationRunListNewestParams) ([]ReconciliationRunListNewestRow, error) {
+	rows, err := q.db.Query(ctx, reconciliationRunListNewest,
 		arg.TenantID,
 		arg.Scope,
-		arg.AfterStartedAt,
-		arg.AfterID,
+		arg.BeyondAt,
+		arg.BeyondID,
 		arg.MaxItems,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []ReconciliationRunListPageRow{}
+	items := []ReconciliationRunListNewestRow{}
 	for rows.Next() {
-		var i ReconciliationRunListPageRow
+		var i ReconciliationRunListNewestRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.WindowFrom,
+			&i.WindowTo,
+			&i.Phase,
+			&i.Compared,
+			&i.Found,
+			&i.Repaired,
+			&i.RequestedBy,
+			&i.StartedAt,
+			&i.UpdatedAt,
+			&i.FinishedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const reconciliationRunListOldest = `-- name: ReconciliationRunListOldest :many
+SELECT id, window_from, window_to, phase, compared, found, repaired, requested_by, started_at, updated_at, finished_at
+FROM reconciliation_runs
+WHERE tenant_id = $1 AND scope = $2
+  AND ($3::timestamptz IS NULL
+       OR (started_at, id) > ($3::timestamptz, $4::uuid))
+ORDER BY started_at, id
+LIMIT $5
+`
+
+type ReconciliationRunListOldestParams struct {
+	TenantID string
+	Scope    string
+	BeyondAt *time.Time
+	BeyondID *uuid.UUID
+	MaxItems int32
+}
+
+type ReconciliationRunListOldestRow struct {
+	ID          uuid.UUID
+	WindowFrom  time.Time
+	WindowTo    time.Time
+	Phase       string
+	Compared    int64
+	Found       int64
+	Repaired    int64
+	RequestedBy string
+	StartedAt   time.Time
+	UpdatedAt   time.Time
+	FinishedAt  *time.Time
+}
+
+// Oldest first, from behind the position on.
+func (q *Queries) ReconciliationRunListOldest(ctx context.Context, arg ReconciliationRunListOldestParams) ([]ReconciliationRunListOldestRow, error) {
+	rows, err := q.db.Query(ctx, reconciliationRunListOldest,
+		arg.TenantID,
+		arg.Scope,
+		arg.BeyondAt,
+		arg.BeyondID,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ReconciliationRunListOldestRow{}
+	for rows.Next() {
+		var i ReconciliationRunListOldestRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.WindowFrom,

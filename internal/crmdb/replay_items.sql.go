@@ -41,24 +41,25 @@ func (q *Queries) ReplayItemDone(ctx context.Context, arg ReplayItemDoneParams) 
 	return result.RowsAffected(), nil
 }
 
-const replayItemListPage = `-- name: ReplayItemListPage :many
+const replayItemListBack = `-- name: ReplayItemListBack :many
 SELECT i.position, i.result, i.detail, i.done_at, o.key, o.status
 FROM replay_items AS i
 JOIN operations AS o ON o.id = i.operation_id
-WHERE i.run_id = $1 AND i.position > $2
-  AND ($3::text IS NULL OR i.result = $3::text)
-ORDER BY i.position
+WHERE i.run_id = $1
+  AND ($2::text IS NULL OR i.result = $2::text)
+  AND ($3::integer IS NULL OR i.position < $3::integer)
+ORDER BY i.position DESC
 LIMIT $4
 `
 
-type ReplayItemListPageParams struct {
-	RunID         uuid.UUID
-	AfterPosition int32
-	Result        *string
-	MaxItems      int32
+type ReplayItemListBackParams struct {
+	RunID          uuid.UUID
+	Result         *string
+	BeyondPosition *int32
+	MaxItems       int32
 }
 
-type ReplayItemListPageRow struct {
+type ReplayItemListBackRow struct {
 	Position int32
 	Result   string
 	Detail   string
@@ -67,20 +68,80 @@ type ReplayItemListPageRow struct {
 	Status   string
 }
 
-func (q *Queries) ReplayItemListPage(ctx context.Context, arg ReplayItemListPageParams) ([]ReplayItemListPageRow, error) {
-	rows, err := q.db.Query(ctx, replayItemListPage,
+func (q *Queries) ReplayItemListBack(ctx context.Context, arg ReplayItemListBackParams) ([]ReplayItemListBackRow, error) {
+	rows, err := q.db.Query(ctx, replayItemListBack,
 		arg.RunID,
-		arg.AfterPosition,
 		arg.Result,
+		arg.BeyondPosition,
 		arg.MaxItems,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []ReplayItemListPageRow{}
+	items := []ReplayItemListBackRow{}
 	for rows.Next() {
-		var i ReplayItemListPageRow
+		var i ReplayItemListBackRow
+		if err := rows.Scan(
+			&i.Position,
+			&i.Result,
+			&i.Detail,
+			&i.DoneAt,
+			&i.Key,
+			&i.Status,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const replayItemListForward = `-- name: ReplayItemListForward :many
+SELECT i.position, i.result, i.detail, i.done_at, o.key, o.status
+FROM replay_items AS i
+JOIN operations AS o ON o.id = i.operation_id
+WHERE i.run_id = $1
+  AND ($2::text IS NULL OR i.result = $2::text)
+  AND ($3::integer IS NULL OR i.position > $3::integer)
+ORDER BY i.position
+LIMIT $4
+`
+
+type ReplayItemListForwardParams struct {
+	RunID          uuid.UUID
+	Result         *string
+	BeyondPosition *int32
+	MaxItems       int32
+}
+
+type ReplayItemListForwardRow struct {
+	Position int32
+	Result   string
+	Detail   string
+	DoneAt   *time.Time
+	Key      string
+	Status   string
+}
+
+// In the order of their turns, from behind the position on.
+func (q *Queries) ReplayItemListForward(ctx context.Context, arg ReplayItemListForwardParams) ([]ReplayItemListForwardRow, error) {
+	rows, err := q.db.Query(ctx, replayItemListForward,
+		arg.RunID,
+		arg.Result,
+		arg.BeyondPosition,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ReplayItemListForwardRow{}
+	for rows.Next() {
+		var i ReplayItemListForwardRow
 		if err := rows.Scan(
 			&i.Position,
 			&i.Result,

@@ -191,7 +191,7 @@ func (q *Queries) ReplayRunGetOpen(ctx context.Context, tenantID string) (uuid.U
 	return id, err
 }
 
-const replayRunListPage = `-- name: ReplayRunListPage :many
+const replayRunListNewest = `-- name: ReplayRunListNewest :many
 SELECT id, status, reason, source, min_age_seconds, matched, total, queued, refused, stopped, started_by, started_because,
        started_via, started_address, started_request, started_account, started_at, finished_at, stopped_by
 FROM replay_runs
@@ -202,14 +202,14 @@ ORDER BY started_at DESC, id DESC
 LIMIT $4
 `
 
-type ReplayRunListPageParams struct {
-	TenantID       string
-	AfterStartedAt *time.Time
-	AfterID        *uuid.UUID
-	MaxItems       int32
+type ReplayRunListNewestParams struct {
+	TenantID string
+	BeyondAt *time.Time
+	BeyondID *uuid.UUID
+	MaxItems int32
 }
 
-type ReplayRunListPageRow struct {
+type ReplayRunListNewestRow struct {
 	ID             uuid.UUID
 	Status         string
 	Reason         string
@@ -231,21 +231,107 @@ type ReplayRunListPageRow struct {
 	StoppedBy      *string
 }
 
-// Newest first, from behind the cursor (started_at, id) on.
-func (q *Queries) ReplayRunListPage(ctx context.Context, arg ReplayRunListPageParams) ([]ReplayRunListPageRow, error) {
-	rows, err := q.db.Query(ctx, replayRunListPage,
+// Newest first, from behind the position on.
+func (q *Queries) ReplayRunListNewest(ctx context.Context, arg ReplayRunListNewestParams) ([]ReplayRunListNewestRow, error) {
+	rows, err := q.db.Query(ctx, replayRunListNewest,
 		arg.TenantID,
-		arg.AfterStartedAt,
-		arg.AfterID,
+		arg.BeyondAt,
+		arg.BeyondID,
 		arg.MaxItems,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []ReplayRunListPageRow{}
+	items := []ReplayRunListNewestRow{}
 	for rows.Next() {
-		var i ReplayRunListPageRow
+		var i ReplayRunListNewestRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Status,
+			&i.Reason,
+			&i.Source,
+			&i.MinAgeSeconds,
+			&i.Matched,
+			&i.Total,
+			&i.Queued,
+			&i.Refused,
+			&i.Stopped,
+			&i.StartedBy,
+			&i.StartedBecause,
+			&i.StartedVia,
+			&i.StartedAddress,
+			&i.StartedRequest,
+			&i.StartedAccount,
+			&i.StartedAt,
+			&i.FinishedAt,
+			&i.StoppedBy,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const replayRunListOldest = `-- name: ReplayRunListOldest :many
+SELECT id, status, reason, source, min_age_seconds, matched, total, queued, refused, stopped, started_by, started_because,
+       started_via, started_address, started_request, started_account, started_at, finished_at, stopped_by
+FROM replay_runs
+WHERE tenant_id = $1
+  AND ($2::timestamptz IS NULL
+       OR (started_at, id) > ($2::timestamptz, $3::uuid))
+ORDER BY started_at, id
+LIMIT $4
+`
+
+type ReplayRunListOldestParams struct {
+	TenantID string
+	BeyondAt *time.Time
+	BeyondID *uuid.UUID
+	MaxItems int32
+}
+
+type ReplayRunListOldestRow struct {
+	ID             uuid.UUID
+	Status         string
+	Reason         string
+	Source         string
+	MinAgeSeconds  int64
+	Matched        int64
+	Total          int32
+	Queued         int32
+	Refused        int32
+	Stopped        int32
+	StartedBy      string
+	StartedBecause string
+	StartedVia     string
+	StartedAddress string
+	StartedRequest string
+	StartedAccount *uuid.UUID
+	StartedAt      time.Time
+	FinishedAt     *time.Time
+	StoppedBy      *string
+}
+
+// Oldest first, from behind the position on.
+func (q *Queries) ReplayRunListOldest(ctx context.Context, arg ReplayRunListOldestParams) ([]ReplayRunListOldestRow, error) {
+	rows, err := q.db.Query(ctx, replayRunListOldest,
+		arg.TenantID,
+		arg.BeyondAt,
+		arg.BeyondID,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ReplayRunListOldestRow{}
+	for rows.Next() {
+		var i ReplayRunListOldestRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Status,

@@ -209,7 +209,7 @@ func (q *Queries) ResolutionInsert(ctx context.Context, arg ResolutionInsertPara
 	return id, err
 }
 
-const resolutionListPage = `-- name: ResolutionListPage :many
+const resolutionListNewest = `-- name: ResolutionListNewest :many
 SELECT r.id, r.attempt, r.verdict, r.invoice_id, r.invoice_number, r.evidence, r.reason, r.status, r.proposed_at, r.proposed_by,
        r.proposer_account, r.decided_at, r.decided_by, r.decision_reason, r.erp_said,
        o.key, o.source, o.order_id, o.role, o.sequence, o.status AS operation_status, o.attempt AS operation_attempt,
@@ -224,15 +224,15 @@ ORDER BY r.proposed_at DESC, r.id DESC
 LIMIT $5
 `
 
-type ResolutionListPageParams struct {
-	TenantID        string
-	Status          *string
-	AfterProposedAt *time.Time
-	AfterID         *uuid.UUID
-	MaxItems        int32
+type ResolutionListNewestParams struct {
+	TenantID string
+	Status   *string
+	BeyondAt *time.Time
+	BeyondID *uuid.UUID
+	MaxItems int32
 }
 
-type ResolutionListPageRow struct {
+type ResolutionListNewestRow struct {
 	ID               uuid.UUID
 	Attempt          int32
 	Verdict          string
@@ -258,22 +258,122 @@ type ResolutionListPageRow struct {
 	OperationID      uuid.UUID
 }
 
-// Newest first, from behind the cursor (proposed_at, id) on.
-func (q *Queries) ResolutionListPage(ctx context.Context, arg ResolutionListPageParams) ([]ResolutionListPageRow, error) {
-	rows, err := q.db.Query(ctx, resolutionListPage,
+// Newest first, from behind the position on.
+func (q *Queries) ResolutionListNewest(ctx context.Context, arg ResolutionListNewestParams) ([]ResolutionListNewestRow, error) {
+	rows, err := q.db.Query(ctx, resolutionListNewest,
 		arg.TenantID,
 		arg.Status,
-		arg.AfterProposedAt,
-		arg.AfterID,
+		arg.BeyondAt,
+		arg.BeyondID,
 		arg.MaxItems,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []ResolutionListPageRow{}
+	items := []ResolutionListNewestRow{}
 	for rows.Next() {
-		var i ResolutionListPageRow
+		var i ResolutionListNewestRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Attempt,
+			&i.Verdict,
+			&i.InvoiceID,
+			&i.InvoiceNumber,
+			&i.Evidence,
+			&i.Reason,
+			&i.Status,
+			&i.ProposedAt,
+			&i.ProposedBy,
+			&i.ProposerAccount,
+			&i.DecidedAt,
+			&i.DecidedBy,
+			&i.DecisionReason,
+			&i.ErpSaid,
+			&i.Key,
+			&i.Source,
+			&i.OrderID,
+			&i.Role,
+			&i.Sequence,
+			&i.OperationStatus,
+			&i.OperationAttempt,
+			&i.OperationID,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const resolutionListOldest = `-- name: ResolutionListOldest :many
+SELECT r.id, r.attempt, r.verdict, r.invoice_id, r.invoice_number, r.evidence, r.reason, r.status, r.proposed_at, r.proposed_by,
+       r.proposer_account, r.decided_at, r.decided_by, r.decision_reason, r.erp_said,
+       o.key, o.source, o.order_id, o.role, o.sequence, o.status AS operation_status, o.attempt AS operation_attempt,
+       r.operation_id
+FROM resolutions AS r
+JOIN operations AS o ON o.id = r.operation_id
+WHERE r.tenant_id = $1
+  AND ($2::text IS NULL OR r.status = $2::text)
+  AND ($3::timestamptz IS NULL
+       OR (r.proposed_at, r.id) > ($3::timestamptz, $4::uuid))
+ORDER BY r.proposed_at, r.id
+LIMIT $5
+`
+
+type ResolutionListOldestParams struct {
+	TenantID string
+	Status   *string
+	BeyondAt *time.Time
+	BeyondID *uuid.UUID
+	MaxItems int32
+}
+
+type ResolutionListOldestRow struct {
+	ID               uuid.UUID
+	Attempt          int32
+	Verdict          string
+	InvoiceID        *uuid.UUID
+	InvoiceNumber    *string
+	Evidence         string
+	Reason           string
+	Status           string
+	ProposedAt       time.Time
+	ProposedBy       string
+	ProposerAccount  *uuid.UUID
+	DecidedAt        *time.Time
+	DecidedBy        *string
+	DecisionReason   *string
+	ErpSaid          string
+	Key              string
+	Source           string
+	OrderID          string
+	Role             string
+	Sequence         int32
+	OperationStatus  string
+	OperationAttempt int32
+	OperationID      uuid.UUID
+}
+
+// Oldest first, from behind the position on.
+func (q *Queries) ResolutionListOldest(ctx context.Context, arg ResolutionListOldestParams) ([]ResolutionListOldestRow, error) {
+	rows, err := q.db.Query(ctx, resolutionListOldest,
+		arg.TenantID,
+		arg.Status,
+		arg.BeyondAt,
+		arg.BeyondID,
+		arg.MaxItems,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ResolutionListOldestRow{}
+	for rows.Next() {
+		var i ResolutionListOldestRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Attempt,

@@ -28,21 +28,21 @@ type OperatorActions interface {
 	DeclineResolution(ctx context.Context, tenant string, id uuid.UUID, by audit.By) (crm.Resolution, error)
 	WithdrawResolution(ctx context.Context, tenant string, id uuid.UUID, by audit.By) (crm.Resolution, error)
 	GetResolution(ctx context.Context, tenant string, id uuid.UUID) (crm.Resolution, error)
-	ListResolutions(ctx context.Context, tenant string, f crm.ResolutionFilter) (page []crm.Resolution, next string, err error)
+	ListResolutions(ctx context.Context, tenant string, f crm.ResolutionFilter) (crm.Page[crm.Resolution], error)
 
 	PreviewReplays(ctx context.Context, tenant string, f crm.ReplayFilter) (crm.ReplayPreview, error)
 	StartReplays(ctx context.Context, tenant string, f crm.ReplayFilter, expected int64, by audit.By) (crm.ReplayRun, error)
 	StopReplayRun(ctx context.Context, tenant string, id uuid.UUID, by audit.By) (crm.ReplayRun, error)
 	GetReplayRun(ctx context.Context, tenant string, id uuid.UUID) (crm.ReplayRun, error)
-	ListReplayRuns(ctx context.Context, tenant string, f crm.PageFilter) (page []crm.ReplayRun, next string, err error)
-	ListReplayItems(ctx context.Context, tenant string, id uuid.UUID, f crm.ReplayItemFilter) (page []crm.ReplayItem, next string, err error)
+	ListReplayRuns(ctx context.Context, tenant string, q crm.PageQuery) (crm.Page[crm.ReplayRun], error)
+	ListReplayItems(ctx context.Context, tenant string, id uuid.UUID, f crm.ReplayItemFilter) (crm.Page[crm.ReplayItem], error)
 
 	ListSources(ctx context.Context, tenant string) ([]crm.Source, error)
 	PauseSource(ctx context.Context, tenant, source string, by audit.By) (crm.SourcePause, error)
 	ResumeSource(ctx context.Context, tenant, source string, by audit.By) (queued int, err error)
 
 	StartReconciliation(ctx context.Context, tenant string, by audit.By) (crm.ReconciliationRun, error)
-	ListReconciliations(ctx context.Context, tenant string, f crm.PageFilter) (page []crm.ReconciliationRun, next string, err error)
+	ListReconciliations(ctx context.Context, tenant string, q crm.PageQuery) (crm.Page[crm.ReconciliationRun], error)
 	AcceptDivergence(ctx context.Context, tenant string, id int64, by audit.By) (crm.Divergence, error)
 	CloseDivergence(ctx context.Context, tenant string, id int64, by audit.By) (crm.Divergence, error)
 }

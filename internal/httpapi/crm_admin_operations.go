@@ -110,21 +110,21 @@ func (h crmSide) listResolutions(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	asked, err := pageOf(values)
+	asked, err := pageQuery(values)
 	if err != nil {
 		return err
 	}
-	page, next, err := h.orders.ListResolutions(c.Request().Context(), identity(c).Tenant, crm.ResolutionFilter{
-		Status: crm.ResolutionStatus(values.Get("status")), Limit: asked.Limit, Cursor: asked.Cursor,
+	found, err := h.orders.ListResolutions(c.Request().Context(), identity(c).Tenant, crm.ResolutionFilter{
+		Status: crm.ResolutionStatus(values.Get("status")), PageQuery: asked,
 	})
 	if err != nil {
 		return err
 	}
-	told := make([]toldResolution, len(page))
-	for i, r := range page {
+	told := make([]toldResolution, len(found.Items))
+	for i, r := range found.Items {
 		told[i] = tellResolution(c, r)
 	}
-	return writeJSON(c, http.StatusOK, newListPage(told, next))
+	return writeJSON(c, http.StatusOK, newListPage(told, found.Next))
 }
 
 type decideResolution func(ctx context.Context, tenant string, id uuid.UUID, by audit.By) (crm.Resolution, error)

@@ -124,19 +124,19 @@ func (h crmSide) listReplays(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	asked, err := pageOf(values)
+	asked, err := pageQuery(values)
 	if err != nil {
 		return err
 	}
-	runs, next, err := h.orders.ListReplayRuns(c.Request().Context(), identity(c).Tenant, crm.PageFilter{Limit: asked.Limit, Cursor: asked.Cursor})
+	found, err := h.orders.ListReplayRuns(c.Request().Context(), identity(c).Tenant, asked)
 	if err != nil {
 		return err
 	}
-	told := make([]toldReplay, len(runs))
-	for i, run := range runs {
+	told := make([]toldReplay, len(found.Items))
+	for i, run := range found.Items {
 		told[i] = tellReplay(run)
 	}
-	return writeJSON(c, http.StatusOK, newListPage(told, next))
+	return writeJSON(c, http.StatusOK, newListPage(told, found.Next))
 }
 
 // getReplay answers with a run and one page of its operations.
@@ -149,7 +149,7 @@ func (h crmSide) getReplay(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	asked, err := pageOf(values)
+	asked, err := pageQuery(values)
 	if err != nil {
 		return err
 	}
@@ -158,20 +158,18 @@ func (h crmSide) getReplay(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	items, next, err := h.orders.ListReplayItems(ctx, tenant, id, crm.ReplayItemFilter{
-		Result: crm.ReplayResult(values.Get("result")), Limit: asked.Limit, Cursor: asked.Cursor,
-	})
+	found, err := h.orders.ListReplayItems(ctx, tenant, id, crm.ReplayItemFilter{Result: crm.ReplayResult(values.Get("result")), PageQuery: asked})
 	if err != nil {
 		return err
 	}
-	told := make([]toldReplayItem, len(items))
-	for i, item := range items {
+	told := make([]toldReplayItem, len(found.Items))
+	for i, item := range found.Items {
 		told[i] = toldReplayItem(item)
 	}
 	return writeJSON(c, http.StatusOK, struct {
 		toldReplay
 		listPage[toldReplayItem]
-	}{tellReplay(run), newListPage(told, next)})
+	}{tellReplay(run), newListPage(told, found.Next)})
 }
 
 func (h crmSide) stopReplay(c echo.Context) error {

@@ -73,15 +73,15 @@ func (h crmSide) listReconciliations(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	asked, err := pageOf(values)
+	asked, err := pageQuery(values)
 	if err != nil {
 		return err
 	}
-	runs, next, err := h.orders.ListReconciliations(c.Request().Context(), identity(c).Tenant, crm.PageFilter{Limit: asked.Limit, Cursor: asked.Cursor})
+	found, err := h.orders.ListReconciliations(c.Request().Context(), identity(c).Tenant, asked)
 	if err != nil {
 		return err
 	}
-	return writeJSON(c, http.StatusOK, newListPage(runs, next))
+	return writeJSON(c, http.StatusOK, newListPage(found.Items, found.Next))
 }
 
 // startReconciliation answers when the run is on record; its job works it off.

@@ -165,20 +165,20 @@ func (h crmSide) showReconciliations(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	asked, err := pageOf(values)
+	asked, err := pageQuery(values)
 	if err != nil {
 		return err
 	}
-	runs, next, err := h.orders.ListReconciliations(c.Request().Context(), identity(c).Tenant, crm.PageFilter{Limit: asked.Limit, Cursor: asked.Cursor})
+	found, err := h.orders.ListReconciliations(c.Request().Context(), identity(c).Tenant, asked)
 	if err != nil {
 		return err
 	}
 	l := listing{reconciliationsPath, values}
 	page := web.CRMReconciliations{
-		Layout: h.layout(c, "Reconciliation", reconciliationsPath), Pager: l.pager(shown(len(runs), "run", false), next, ""),
+		Layout: h.layout(c, "Reconciliation", reconciliationsPath), Pager: l.pager(shown(len(found.Items), "run", false), found.Next, found.Previous),
 	}
 	running := false
-	for _, run := range runs {
+	for _, run := range found.Items {
 		running = running || run.FinishedAt == nil
 		page.Lines = append(page.Lines, reconciliationLine(run))
 	}
@@ -192,7 +192,7 @@ func (h crmSide) showReconciliations(c echo.Context) error {
 		run = remembered(c, run)
 		page.Run = &run
 	}
-	if len(runs) == 0 {
+	if len(found.Items) == 0 {
 		page.Empty = &web.Empty{Title: "The books were not compared yet.", Text: "That happens by itself at its time, or when an operator presses “Run now”."}
 	}
 	return h.show(c, page)

@@ -23,13 +23,13 @@ func (h crmSide) showDashboard(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	proposals, more, err := h.orders.ListResolutions(ctx, tenant, crm.ResolutionFilter{Status: crm.ResolutionOpen})
+	proposals, err := h.orders.ListResolutions(ctx, tenant, crm.ResolutionFilter{Status: crm.ResolutionOpen})
 	if err != nil {
 		return err
 	}
 	page := web.CRMDashboard{
 		Layout: h.layout(c, "Dashboard", dashboardPath), At: web.At(d.At), Activity: activityPlot(d.Activity),
-		Attend: attendTiles(d, len(proposals), more != ""), Paused: pausedSources(sources),
+		Attend: attendTiles(d, len(proposals.Items), proposals.Next != ""), Paused: pausedSources(sources),
 	}
 	for _, s := range d.States {
 		page.States = append(page.States, stateTile(s, d.At))
@@ -149,9 +149,9 @@ func activityPlot(hours []crm.HourOfAttempts) web.Plot {
 	}
 	bars := make([]web.PlotBar, len(hours))
 	for i, h := range hours {
-		bars[i] = web.PlotBar{Label: h.Hour.UTC().Format("15:04"), Values: []int{int(h.Delivered), int(h.Replayed), int(h.Other)}}
+		bars[i] = web.PlotBar{From: web.At(h.Hour), Values: []int{int(h.Delivered), int(h.Replayed), int(h.Other)}}
 	}
-	return web.NewPlot("activity", "Attempts of the last 24 hours, by the hour in UTC", "attempts", series, bars)
+	return web.NewPlot("activity", "Attempts of the last 24 hours, by the hour", "attempts", series, bars)
 }
 
 func pausedSources(sources []crm.Source) (paused []web.PausedSource) {

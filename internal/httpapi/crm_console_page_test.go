@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
 	"invoicebridge/internal/auth"
@@ -465,5 +466,55 @@ func TestARefusedOrderIsOnThePageWithItsReasonAndItsCallersAnswerIsUnchanged(t *
 	s.api.submits("/v1/orders", bad, http.StatusUnprocessableEntity, &after)
 	if before.Detail != after.Detail || !slices.Equal(before.Errors, after.Errors) {
 		t.Errorf("told is %+v, want %+v", after, before)
+	}
+}
+
+// Each list of the console has a way back from its second page, which leads to the first one again.
+func TestEveryListOfTheCRMSideLeadsBack(t *testing.T) {
+	s := startCRMConsole(t, newERPKnowsNothing)
+	f := s.fill("shop")
+	s.api.submits("/v1/orders", `{"source": "shop", "order": "SO-2"}`, http.StatusUnprocessableEntity, nil)
+	s.api.imported("shop", crm.ImportRow{Line: 2, Order: "SO-2", Outcome: "refused", Reason: "r"})
+	s.api.exec(`INSERT INTO divergences (tenant_id, kind, owner, subject, ours, theirs, action) VALUES ('acme', 'customer_differs', 'crm', 'k', '', '', '')`)
+	s.api.exec(`INSERT INTO reconciliation_runs (id, tenant_id, scope, window_from, window_to, phase, finished_at, requested_by)
+		SELECT gen_random_uuid(), tenant_id, scope, window_from, window_to, phase, now(), requested_by FROM reconciliation_runs`)
+	s.api.exec(`INSERT INTO resolutions (id, tenant_id, operation_id, attempt, verdict, evidence, reason, status, proposed_by, decided_at, decided_by, decision_reason)
+		SELECT gen_random_uuid(), tenant_id, operation_id, attempt, verdict, evidence, reason, 'withdrawn', proposed_by, now(), proposed_by, 'r' FROM resolutions`)
+	s.api.exec(`INSERT INTO replay_items (run_id, position, operation_id)
+		SELECT i.run_id, 2, o.id FROM replay_items AS i, operations AS o WHERE o.id <> i.operation_id LIMIT 1`)
+	s.api.exec(`INSERT INTO replay_runs (id, tenant_id, status, reason, source, min_age_seconds, matched, total, started_because, started_via,
+		started_address, started_request, started_by, finished_at)
+		SELECT gen_random_uuid(), tenant_id, status, reason, source, min_age_seconds, matched, total, started_because, started_via,
+		started_address, started_request, started_by, now() FROM replay_runs`)
+	ada := s.as("ada")
+	link := func(p page, rel string) string {
+		for _, a := range p.all("nav.pager a") {
+			if attribute(a, "rel") == rel {
+				return attribute(a, "href")
+			}
+		}
+		return ""
+	}
+	said := func(p page) []string { return strings.Fields(strings.Replace(p.text("main"), "First page", "", 1)) }
+	for _, path := range []string{"/operations", "/replays", f.replay, "/resolutions", "/divergences", "/reconciliations", "/intake", "/imports", "/audit"} {
+		first := ada.get(path + "?limit=1").page()
+		next := link(first, "next")
+		if next == "" {
+			t.Errorf("%s has no second page", path)
+			continue
+		}
+		second := ada.get(next).page()
+		back := link(second, "prev")
+		if back == "" {
+			t.Errorf("the second page of %s has no way back", path)
+			continue
+		}
+		if cmp.Equal(said(first), said(second)) {
+			t.Errorf("%s: both pages say the same: the case is about two", path)
+		}
+		again := ada.get(back).page()
+		if diff := cmp.Diff(said(first), said(again)); diff != "" || link(again, "prev") != "" {
+			t.Errorf("%s: back from the second page:\n%s", path, diff)
+		}
 	}
 }

@@ -154,12 +154,12 @@ func (h crmSide) showResolutions(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	asked, err := pageOf(values)
+	asked, err := pageQuery(values)
 	if err != nil {
 		return err
 	}
-	found, next, err := h.orders.ListResolutions(c.Request().Context(), identity(c).Tenant, crm.ResolutionFilter{
-		Status: crm.ResolutionStatus(values.Get("status")), Limit: asked.Limit, Cursor: asked.Cursor,
+	found, err := h.orders.ListResolutions(c.Request().Context(), identity(c).Tenant, crm.ResolutionFilter{
+		Status: crm.ResolutionStatus(values.Get("status")), PageQuery: asked,
 	})
 	if err != nil {
 		return err
@@ -167,16 +167,16 @@ func (h crmSide) showResolutions(c echo.Context) error {
 	l := listing{resolutionsPath, values}
 	page := web.CRMResolutions{
 		Layout: h.layout(c, "Resolutions", resolutionsPath), Filter: l.filter("Find resolutions"),
-		Pager: l.pager(shown(len(found), "resolution", false), next, ""),
+		Pager: l.pager(shown(len(found.Items), "resolution", false), found.Next, found.Previous),
 	}
 	page.Filter.Fields = []web.Field{{
 		Form: findForm, Name: "status", Label: "State", Type: web.FieldSelect, Value: values.Get("status"),
 		Options: web.Options("any", string(crm.ResolutionOpen), string(crm.ResolutionApproved), string(crm.ResolutionDeclined), string(crm.ResolutionWithdrawn)),
 	}}
-	for _, r := range found {
+	for _, r := range found.Items {
 		page.List = append(page.List, h.resolutionView(c, r))
 	}
-	if len(found) == 0 {
+	if len(found.Items) == 0 {
 		page.Empty = &web.Empty{
 			Title: "There is no resolution.",
 			Text:  "One is proposed on the page of an operation that is unknown, where nobody but a person can find out what became of it.",

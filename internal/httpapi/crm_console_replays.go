@@ -155,22 +155,22 @@ func (h crmSide) showReplays(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	asked, err := pageOf(values)
+	asked, err := pageQuery(values)
 	if err != nil {
 		return err
 	}
-	runs, next, err := h.orders.ListReplayRuns(c.Request().Context(), identity(c).Tenant, crm.PageFilter{Limit: asked.Limit, Cursor: asked.Cursor})
+	found, err := h.orders.ListReplayRuns(c.Request().Context(), identity(c).Tenant, asked)
 	if err != nil {
 		return err
 	}
 	l := listing{replaysPath, values}
 	page := web.CRMReplays{
-		Layout: h.layout(c, "Replays", replaysPath), Pager: l.pager(shown(len(runs), "replay", false), next, ""),
+		Layout: h.layout(c, "Replays", replaysPath), Pager: l.pager(shown(len(found.Items), "replay", false), found.Next, found.Previous),
 	}
-	for _, run := range runs {
+	for _, run := range found.Items {
 		page.Lines = append(page.Lines, replayLine(run))
 	}
-	if len(runs) == 0 {
+	if len(found.Items) == 0 {
 		page.Empty = &web.Empty{
 			Title: "Nobody has replayed many operations at once.",
 			Text:  "Filter the operations, then replay all that match; a preview comes first.",
@@ -205,7 +205,7 @@ func (h crmSide) showReplay(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	asked, err := pageOf(values)
+	asked, err := pageQuery(values)
 	if err != nil {
 		return err
 	}
@@ -214,19 +214,19 @@ func (h crmSide) showReplay(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	items, next, err := h.orders.ListReplayItems(ctx, tenant, id, crm.ReplayItemFilter{Limit: asked.Limit, Cursor: asked.Cursor})
+	found, err := h.orders.ListReplayItems(ctx, tenant, id, crm.ReplayItemFilter{PageQuery: asked})
 	if err != nil {
 		return err
 	}
 	line := replayLine(run)
 	page := web.CRMReplay{
 		Layout: h.layout(c, "Replay of "+counted(int64(run.Total), "operation"), replaysPath), Replay: line,
-		Pager: listing{line.Href, values}.pager(counted(int64(len(items)), "operation")+", in the order of their turns", next, ""),
+		Pager: listing{line.Href, values}.pager(counted(int64(len(found.Items)), "operation")+", in the order of their turns", found.Next, found.Previous),
 	}
 	if left := run.Matched - int64(run.Total); left > 0 {
 		page.Left = fmt.Sprintf("%d more matched; one replay takes at most %d", left, crm.MaxReplays)
 	}
-	for _, item := range items {
+	for _, item := range found.Items {
 		page.Items = append(page.Items, web.ReplayItemLine{
 			Position: int(item.Position), Href: operationHref(item.Key), Key: item.Key, Result: web.StateOf(string(item.Result)),
 			State: web.StateOf(string(item.Status)), Detail: item.Detail, Done: web.AtPtr(item.DoneAt),

@@ -52,12 +52,22 @@ SELECT id, window_from, window_to, phase, compared, found, repaired, requested_b
 FROM reconciliation_runs
 WHERE tenant_id = @tenant_id AND id = @id;
 
--- name: ReconciliationRunListPage :many
--- Newest first, from behind the cursor (started_at, id) on.
+-- name: ReconciliationRunListNewest :many
+-- Newest first, from behind the position on.
 SELECT id, window_from, window_to, phase, compared, found, repaired, requested_by, started_at, updated_at, finished_at
 FROM reconciliation_runs
 WHERE tenant_id = @tenant_id AND scope = @scope
-  AND (sqlc.narg(after_started_at)::timestamptz IS NULL
-       OR (started_at, id) < (sqlc.narg(after_started_at)::timestamptz, sqlc.narg(after_id)::uuid))
+  AND (sqlc.narg(beyond_at)::timestamptz IS NULL
+       OR (started_at, id) < (sqlc.narg(beyond_at)::timestamptz, sqlc.narg(beyond_id)::uuid))
 ORDER BY started_at DESC, id DESC
+LIMIT @max_items;
+
+-- name: ReconciliationRunListOldest :many
+-- Oldest first, from behind the position on.
+SELECT id, window_from, window_to, phase, compared, found, repaired, requested_by, started_at, updated_at, finished_at
+FROM reconciliation_runs
+WHERE tenant_id = @tenant_id AND scope = @scope
+  AND (sqlc.narg(beyond_at)::timestamptz IS NULL
+       OR (started_at, id) > (sqlc.narg(beyond_at)::timestamptz, sqlc.narg(beyond_id)::uuid))
+ORDER BY started_at, id
 LIMIT @max_items;

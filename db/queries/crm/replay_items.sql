@@ -15,11 +15,23 @@ FROM (SELECT unnest(@positions::integer[]) AS position,
              unnest(@details::text[])      AS detail) AS n
 WHERE i.run_id = @run_id AND i.position = n.position AND i.result = 'waiting';
 
--- name: ReplayItemListPage :many
+-- name: ReplayItemListForward :many
+-- In the order of their turns, from behind the position on.
 SELECT i.position, i.result, i.detail, i.done_at, o.key, o.status
 FROM replay_items AS i
 JOIN operations AS o ON o.id = i.operation_id
-WHERE i.run_id = @run_id AND i.position > @after_position
+WHERE i.run_id = @run_id
   AND (sqlc.narg(result)::text IS NULL OR i.result = sqlc.narg(result)::text)
+  AND (sqlc.narg(beyond_position)::integer IS NULL OR i.position > sqlc.narg(beyond_position)::integer)
 ORDER BY i.position
+LIMIT @max_items;
+
+-- name: ReplayItemListBack :many
+SELECT i.position, i.result, i.detail, i.done_at, o.key, o.status
+FROM replay_items AS i
+JOIN operations AS o ON o.id = i.operation_id
+WHERE i.run_id = @run_id
+  AND (sqlc.narg(result)::text IS NULL OR i.result = sqlc.narg(result)::text)
+  AND (sqlc.narg(beyond_position)::integer IS NULL OR i.position < sqlc.narg(beyond_position)::integer)
+ORDER BY i.position DESC
 LIMIT @max_items;

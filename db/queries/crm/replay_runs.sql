@@ -56,15 +56,26 @@ WHERE tenant_id = @tenant_id AND id = @id;
 -- name: ReplayRunGetOpen :one
 SELECT id FROM replay_runs WHERE tenant_id = @tenant_id AND finished_at IS NULL;
 
--- name: ReplayRunListPage :many
--- Newest first, from behind the cursor (started_at, id) on.
+-- name: ReplayRunListNewest :many
+-- Newest first, from behind the position on.
 SELECT id, status, reason, source, min_age_seconds, matched, total, queued, refused, stopped, started_by, started_because,
        started_via, started_address, started_request, started_account, started_at, finished_at, stopped_by
 FROM replay_runs
 WHERE tenant_id = @tenant_id
-  AND (sqlc.narg(after_started_at)::timestamptz IS NULL
-       OR (started_at, id) < (sqlc.narg(after_started_at)::timestamptz, sqlc.narg(after_id)::uuid))
+  AND (sqlc.narg(beyond_at)::timestamptz IS NULL
+       OR (started_at, id) < (sqlc.narg(beyond_at)::timestamptz, sqlc.narg(beyond_id)::uuid))
 ORDER BY started_at DESC, id DESC
+LIMIT @max_items;
+
+-- name: ReplayRunListOldest :many
+-- Oldest first, from behind the position on.
+SELECT id, status, reason, source, min_age_seconds, matched, total, queued, refused, stopped, started_by, started_because,
+       started_via, started_address, started_request, started_account, started_at, finished_at, stopped_by
+FROM replay_runs
+WHERE tenant_id = @tenant_id
+  AND (sqlc.narg(beyond_at)::timestamptz IS NULL
+       OR (started_at, id) > (sqlc.narg(beyond_at)::timestamptz, sqlc.narg(beyond_id)::uuid))
+ORDER BY started_at, id
 LIMIT @max_items;
 
 -- name: ReplayRunLock :one

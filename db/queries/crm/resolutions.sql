@@ -29,8 +29,8 @@ FROM resolutions AS r
 JOIN operations AS o ON o.id = r.operation_id
 WHERE o.tenant_id = @tenant_id AND o.key = @key AND r.status = 'open';
 
--- name: ResolutionListPage :many
--- Newest first, from behind the cursor (proposed_at, id) on.
+-- name: ResolutionListNewest :many
+-- Newest first, from behind the position on.
 SELECT r.id, r.attempt, r.verdict, r.invoice_id, r.invoice_number, r.evidence, r.reason, r.status, r.proposed_at, r.proposed_by,
        r.proposer_account, r.decided_at, r.decided_by, r.decision_reason, r.erp_said,
        o.key, o.source, o.order_id, o.role, o.sequence, o.status AS operation_status, o.attempt AS operation_attempt,
@@ -39,9 +39,24 @@ FROM resolutions AS r
 JOIN operations AS o ON o.id = r.operation_id
 WHERE r.tenant_id = @tenant_id
   AND (sqlc.narg(status)::text IS NULL OR r.status = sqlc.narg(status)::text)
-  AND (sqlc.narg(after_proposed_at)::timestamptz IS NULL
-       OR (r.proposed_at, r.id) < (sqlc.narg(after_proposed_at)::timestamptz, sqlc.narg(after_id)::uuid))
+  AND (sqlc.narg(beyond_at)::timestamptz IS NULL
+       OR (r.proposed_at, r.id) < (sqlc.narg(beyond_at)::timestamptz, sqlc.narg(beyond_id)::uuid))
 ORDER BY r.proposed_at DESC, r.id DESC
+LIMIT @max_items;
+
+-- name: ResolutionListOldest :many
+-- Oldest first, from behind the position on.
+SELECT r.id, r.attempt, r.verdict, r.invoice_id, r.invoice_number, r.evidence, r.reason, r.status, r.proposed_at, r.proposed_by,
+       r.proposer_account, r.decided_at, r.decided_by, r.decision_reason, r.erp_said,
+       o.key, o.source, o.order_id, o.role, o.sequence, o.status AS operation_status, o.attempt AS operation_attempt,
+       r.operation_id
+FROM resolutions AS r
+JOIN operations AS o ON o.id = r.operation_id
+WHERE r.tenant_id = @tenant_id
+  AND (sqlc.narg(status)::text IS NULL OR r.status = sqlc.narg(status)::text)
+  AND (sqlc.narg(beyond_at)::timestamptz IS NULL
+       OR (r.proposed_at, r.id) > (sqlc.narg(beyond_at)::timestamptz, sqlc.narg(beyond_id)::uuid))
+ORDER BY r.proposed_at, r.id
 LIMIT @max_items;
 
 -- name: ResolutionDecide :execrows
