@@ -50,6 +50,10 @@ func DecodeStrict(body []byte, v any) error {
 	if err == nil {
 		return nil
 	}
+	return malformed(body, err)
+}
+
+func malformed(body []byte, err error) *problem.Problem {
 	p := problem.New(problem.MalformedRequest, "The body is not one JSON object of the documented form: %s.", plainCause(err))
 	var sem *json.SemanticError
 	var syn *jsontext.SyntacticError

@@ -82,6 +82,7 @@ func TestEveryDocumentedAnswerIsGivenAndIsAsDocumented(t *testing.T) {
 	note(one, e.get("reader", "/v1/invoices/x"))
 	note(operation, e.get("", "/v1/operations/k-1"))
 	note(operation, e.get("reader", "/v1/operations/x"))
+	provokeBatches(e, note, valid)
 	provokeRegistrations(e, first.ID, note, valid)
 	provokeAdministration(e, note, valid)
 
@@ -119,6 +120,7 @@ func provokeTrouble(t *testing.T, note func(path string, a answer)) {
 	t.Helper()
 	all := func(e erp) {
 		note("POST /v1/invoices", e.post("k-1", base))
+		note("POST /v1/invoices/batch", e.postBatch(batchOf(batchItem("k-1", base))))
 		note("GET /v1/invoices", e.get("reader", "/v1/invoices"))
 		note("GET /v1/invoices/{id}", e.get("reader", "/v1/invoices/00000000-0000-0000-0000-000000000000"))
 		note("GET /v1/operations/{key}", e.get("reader", "/v1/operations/k-1"))

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -43,7 +44,10 @@ func NewERP(deps ERPDeps) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := erp{server: s, invoices: deps.Invoices, registrations: deps.Registrations, desk: deps.Desk, tokens: deps.TokenDesk}
+	e := erp{
+		server: s, invoices: deps.Invoices, registrations: deps.Registrations, desk: deps.Desk, tokens: deps.TokenDesk,
+		batches: &atomic.Int64{},
+	}
 	for _, collector := range append([]prometheus.Collector{e.metrics.issues.results}, deps.Collectors...) {
 		if err := e.metrics.registry.Register(collector); err != nil {
 			return nil, err
@@ -59,10 +63,12 @@ type erp struct {
 	registrations Registrations
 	desk          Desk
 	tokens        TokenDesk
+	batches       *atomic.Int64 // at work
 }
 
 func (e erp) routes(p *pages) {
 	e.api(http.MethodPost, "/v1/invoices", auth.MayWrite, e.issueInvoice)
+	e.api(http.MethodPost, "/v1/invoices/batch", auth.MayWrite, limitAtOnce(e.batches, maxBatchesAtOnce, e.issueBatch))
 	e.api(http.MethodGet, "/v1/invoices", auth.MayRead, e.listInvoices)
 	e.api(http.MethodGet, "/v1/invoices/:id", auth.MayRead, e.getInvoice)
 	e.api(http.MethodGet, "/v1/operations/:key", auth.MayRead, e.getOperation)

@@ -84,7 +84,7 @@ func (s *server) handleError(err error, c echo.Context) {
 		s.log.ErrorContext(c.Request().Context(), "error after the answer had begun", "error", err)
 		return
 	}
-	p := s.asProblem(c, err)
+	p := s.asProblem(c.Request().Context(), err)
 	s.metrics.problem(p.Type)
 	tell := func() error { return writeProblem(c, p) }
 	if onPage(c) {
@@ -115,8 +115,7 @@ func (s *server) tellNobody(c echo.Context, err error) {
 const resend = "Nobody knows yet whether it took effect: send it again with the same key."
 
 // asProblem gives the problem to tell for an error.
-func (s *server) asProblem(c echo.Context, err error) *problem.Problem {
-	ctx := c.Request().Context()
+func (s *server) asProblem(ctx context.Context, err error) *problem.Problem {
 	var fromEcho *echo.HTTPError
 	switch p := problem.As(err); {
 	case p != nil && p.Type != problem.Internal:
@@ -157,8 +156,8 @@ func echoProblem(err *echo.HTTPError) *problem.Problem {
 	return nil
 }
 
-// writeProblem tells a problem. A type outside the table is told as internal.
-func writeProblem(c echo.Context, p *problem.Problem) error {
+// toldDocument is a problem as it is told to a request. A type outside the table is told as internal.
+func toldDocument(p *problem.Problem, requestID string) document {
 	k, ok := kindOf(p.Type)
 	if !ok {
 		p = problem.New(problem.Internal, internalDetail)
@@ -166,11 +165,17 @@ func writeProblem(c echo.Context, p *problem.Problem) error {
 	}
 	doc := document{
 		Type: ProblemPath(p.Type), Title: k.title, Status: k.status, Detail: p.Detail,
-		Instance: "urn:uuid:" + requestID(c), Errors: p.Errors, Differences: p.Differences, Invoice: p.Invoice,
+		Instance: "urn:uuid:" + requestID, Errors: p.Errors, Differences: p.Differences, Invoice: p.Invoice,
 	}
 	if p.Type == problem.AlreadyInvoiced {
 		doc.SameContent = &p.SameContent
 	}
+	return doc
+}
+
+// writeProblem tells a problem.
+func writeProblem(c echo.Context, p *problem.Problem) error {
+	doc := toldDocument(p, requestID(c))
 	body, err := json.Marshal(doc, json.Deterministic(true))
 	if err != nil {
 		return err
@@ -182,13 +187,14 @@ func writeProblem(c echo.Context, p *problem.Problem) error {
 	if p.Type == problem.Unauthenticated {
 		header.Set(echo.HeaderWWWAuthenticate, `Bearer realm="invoicebridge"`)
 	}
-	return c.Blob(k.status, "application/problem+json", body)
+	return c.Blob(doc.Status, "application/problem+json", body)
 }
 
 // ProblemPath is the "type" of a problem document and the path of its page.
 func ProblemPath(t problem.Type) string { return "/problems/" + string(t) }
 
-// retryAfter is whole seconds (RFC 9110, 10.2.3), rounded up: never sooner than meant, never 0.
-func retryAfter(d time.Duration) string {
-	return strconv.FormatInt(int64(math.Ceil(d.Seconds())), 10)
-}
+// retryAfter is retrySeconds as the header tells it.
+func retryAfter(d time.Duration) string { return strconv.FormatInt(retrySeconds(d), 10) }
+
+// retrySeconds is whole seconds (RFC 9110, 10.2.3), rounded up: never sooner than meant, never 0.
+func retrySeconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }

@@ -56,7 +56,7 @@ func explainRequest(t problem.Type) (explanation, bool) {
 	case problem.IdempotencyKeyMissing:
 		return explanation{
 			means:        "Issuing an invoice needs a key, so that a repeated request can be told from a second one.",
-			when:         []string{"The header Idempotency-Key is missing or empty."},
+			when:         []string{"The header Idempotency-Key is missing or empty.", "In a batch: an item has no idempotency_key, or an empty one."},
 			sameKeyShort: "yes, with a key", sameKey: "Send the request again, with a key.",
 			next: []string{
 				"Make a key for the intention (a UUID is fine), and store it before the first attempt.",
@@ -71,6 +71,7 @@ func explainRequest(t problem.Type) (explanation, bool) {
 				"The key is longer than 255 characters, or has characters other than printable ASCII.",
 				"The header holds a list or stands twice.",
 				"The key is quoted and the quotes don't match.",
+				"It stands in the header of a batch, whose items have keys of their own.",
 			},
 			sameKeyShort: "no: make a valid one", sameKey: "No, this text can be no key. A valid key for this intention has not been used yet.",
 			next: []string{
@@ -81,8 +82,11 @@ func explainRequest(t problem.Type) (explanation, bool) {
 		}, true
 	case problem.ContentTooLarge:
 		return explanation{
-			means:        "The body is larger than this service reads. Nothing was done.",
-			when:         []string{"The body has more than 1 MiB, as sent or unpacked from gzip."},
+			means: "The body is larger than this service reads. Nothing was done.",
+			when: []string{
+				"The body has more than 1 MiB, as sent or unpacked from gzip.",
+				"A batch has more than 10 MiB or more than 1,000 items, or one of its items has more than 1 MiB.",
+			},
 			sameKeyShort: "after correcting", sameKey: "Yes, with a smaller request: the key was not used.",
 			next:   []string{"Send less: merge lines, shorten texts, or split the order into parts with their own sequence."},
 			detail: "The body may have at most 1048576 bytes, unpacked.",

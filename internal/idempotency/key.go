@@ -11,7 +11,7 @@ import (
 // MaxKeyLength is the greatest length of a key in characters, which are all ASCII and so bytes.
 const MaxKeyLength = 255
 
-// Key is an operation key that has passed ParseKey: 1 to MaxKeyLength printable ASCII characters. Keys are equal
+// Key is an operation key that has passed ParseKey or KeyOf: 1 to MaxKeyLength printable ASCII characters. Keys are equal
 // if their characters are, in whatever form they came. The zero Key is none.
 type Key struct{ text string }
 
@@ -40,6 +40,16 @@ func ParseKey(headerValues []string) (Key, error) {
 		return quotedKey(value)
 	}
 	return bareKey(value)
+}
+
+// KeyOf makes a key of its characters, as they are: for where it comes as a text and not in a header, so that nothing in it
+// quotes. It fails as ParseKey does.
+func KeyOf(text string) (Key, error) {
+	if text == "" {
+		return Key{}, problem.New(problem.IdempotencyKeyMissing,
+			"The key is missing or empty. Send a key made once for this operation, such as a UUID.")
+	}
+	return checkedKey(text)
 }
 
 func bareKey(value string) (Key, error) {
