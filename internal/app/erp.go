@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -21,7 +22,8 @@ import (
 	"invoicebridge/internal/tenantdb"
 )
 
-// ERPConfig is what the ERP service needs to know. Durations and numbers that are 0 stand for their defaults.
+// ERPConfig is what the ERP service needs to know. Durations and numbers that are 0 stand for their defaults,
+// except ReplayCache.
 type ERPConfig struct {
 	Listen          string        `name:"listen" env:"ERP_LISTEN" default:"127.0.0.1:8080" help:"Address to listen on; port 0 takes a free one."`
 	DatabaseURL     string        `name:"database-url" env:"ERP_DATABASE_URL" placeholder:"URL" help:"Address of the ERP's PostgreSQL database, such as postgres://user:secret@host/erp."`
@@ -29,6 +31,7 @@ type ERPConfig struct {
 	MaxInFlight     int           `name:"max-in-flight" env:"ERP_MAX_IN_FLIGHT" default:"256" help:"Requests at work or waiting at once; those above are answered 429."`
 	KeyRetention    time.Duration `name:"key-retention" env:"ERP_KEY_RETENTION" default:"2160h" help:"How long a used key's reservation is kept at least. The invoice remembers its key for ever."`
 	RequestTimeout  time.Duration `name:"request-timeout" env:"ERP_REQUEST_TIMEOUT" default:"20s" help:"Time for one request; what runs into it is answered 503."`
+	ReplayCache     int64         `name:"replay-cache" env:"ERP_REPLAY_CACHE" default:"64" help:"Memory for answers that may be asked for again, in MiB; 0: every replay is read from the database."`
 	ShutdownTimeout time.Duration `name:"shutdown-timeout" env:"ERP_SHUTDOWN_TIMEOUT" default:"20s" help:"Time for running requests and registrations to end after the service was told to stop."`
 
 	Registering RegisterConfig `embed:""`
@@ -59,6 +62,9 @@ func (c ERPConfig) Check() error {
 	}
 	if c.MaxInFlight < 0 {
 		mistakes = append(mistakes, mistake("ERP_MAX_IN_FLIGHT", "%d is not positive", c.MaxInFlight))
+	}
+	if c.ReplayCache < 0 || c.ReplayCache > 1<<20 {
+		mistakes = append(mistakes, mistake("ERP_REPLAY_CACHE", "%d is not from 0 to 1048576 MiB", c.ReplayCache))
 	}
 	if c.KeyRetention != 0 && c.KeyRetention < time.Hour {
 		mistakes = append(mistakes, mistake("ERP_KEY_RETENTION", "%s is less than an hour: callers may still be trying", c.KeyRetention))
@@ -113,8 +119,10 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 	defer traces.Close(flush)
 	cfg.ShutdownTimeout -= flush
 	slow := postgres.NewSlowQueries(cfg.Watch.SlowQuery, log)
+	replays := invoice.NewReplays(cfg.ReplayCache << 20)
 	pool, err := postgres.OpenPool(ctx, postgres.PoolConfig{
 		DSN: cfg.DatabaseURL, ApplicationName: "erp-api", MaxConns: cfg.MaxConns, Tracer: traces.Queries(), Slow: slow,
+		Opened: replays.Forget,
 	})
 	if err != nil {
 		return err
@@ -150,6 +158,7 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 	invoices := invoice.NewService(pool, invoice.Options{
 		Logger: log, KeyRetention: cfg.KeyRetention, Registrations: registering.queue, Committed: registering.metrics.Committed,
 		Reconciliations: registering.queue, ReconcileOverlap: cfg.Reconcile.Overlap,
+		Replays: replays,
 	})
 	store := erpstore.New(pool)
 	deps, err := cfg.Access.deps(store, log)
@@ -161,7 +170,8 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 	deps.RequestTimeout, deps.MaxInFlight = cfg.RequestTimeout, cfg.MaxInFlight
 	handler, err := httpapi.NewERP(httpapi.ERPDeps{
 		Deps:     deps,
-		Invoices: cfg.issuer(invoices), Registrations: invoices, Desk: invoices, TokenDesk: auth.NewAdmin(store), Collectors: append([]prometheus.Collector{registering.metrics, registering.purge.metrics, registering.reconciliation.metrics}, watching.collectors...),
+		Invoices: cfg.issuer(invoices), Registrations: invoices, Desk: invoices, TokenDesk: auth.NewAdmin(store),
+		Collectors: slices.Concat([]prometheus.Collector{registering.metrics, registering.purge.metrics, registering.reconciliation.metrics}, replayMetrics(replays), watching.collectors),
 	})
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ const operationKind = "issue_invoice"
 // A key that has an answer comes before a mistake in the request (422 key reused rather than 422 invalid), and a
 // mistake before a claim that another key has, and that before a limit of the order.
 func (s *Service) lookUp(ctx context.Context, round []*member) ([]*member, error) {
+	mark := s.replays.mark(s.now())
 	rows, err := erpdb.New(s.db.Of(tenantsOf(round)...)).InvoiceListSettled(ctx, settledParams(round))
 	if err != nil {
 		return round, fmt.Errorf("look up what is issued already: %w", err)
@@ -39,7 +40,7 @@ func (s *Service) lookUp(ctx context.Context, round []*member) ([]*member, error
 		var err error
 		switch {
 		case hasKey:
-			err = s.answerKnownKey(ctx, m, keyed)
+			err = s.answerKnownKey(ctx, m, keyed, mark)
 		case m.refusal != nil:
 			m.refuse(m.refusal)
 		case hasClaim:
@@ -71,7 +72,7 @@ func settledParams(round []*member) erpdb.InvoiceListSettledParams {
 }
 
 // answerKnownKey replays the stored answer, or refuses the key for this other request.
-func (s *Service) answerKnownKey(ctx context.Context, m *member, row erpdb.InvoiceListSettledRow) error {
+func (s *Service) answerKnownKey(ctx context.Context, m *member, row erpdb.InvoiceListSettledRow, mark replayMark) error {
 	stored, err := storedRequestOf(row)
 	if err != nil {
 		return err
@@ -82,6 +83,7 @@ func (s *Service) answerKnownKey(ctx context.Context, m *member, row erpdb.Invoi
 	}
 	if stored.fingerprint == m.fingerprint {
 		result.Answer = &Answer{InvoiceID: row.ID, Number: row.Number, Document: row.Document, Replayed: true}
+		s.replays.found(mark, m, result, row.AskedAt)
 	} else if result.Err, err = s.keyReused(ctx, m, stored); err != nil {
 		return err
 	}

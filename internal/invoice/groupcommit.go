@@ -104,7 +104,7 @@ const patientPerTenant = 2
 func (b *Batcher) Issue(ctx context.Context, cmds []Command) []Result {
 	waiters := make([]*waiter, len(cmds))
 	for i, cmd := range cmds {
-		waiters[i] = &waiter{m: newMember(cmd), ctx: ctx, wake: make(chan signal, 2)}
+		waiters[i] = &waiter{m: b.member(ctx, cmd), ctx: ctx, wake: make(chan signal, 2)}
 		if err := tenantdb.Permits(ctx, cmd.Tenant); err != nil { // before it may be in a transaction with others
 			waiters[i].m.settle(Result{Err: err})
 		}

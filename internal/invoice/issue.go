@@ -46,7 +46,7 @@ const (
 func (s *Service) Issue(ctx context.Context, cmds []Command) []Result {
 	members := make([]*member, len(cmds))
 	for i, cmd := range cmds {
-		members[i] = newMember(cmd)
+		members[i] = s.member(ctx, cmd)
 	}
 	for _, round := range rounds(members) {
 		together := len(round) > 1
@@ -179,6 +179,7 @@ func unavailable() *problem.Problem {
 // takes two more.
 func (s *Service) commit(ctx context.Context, round []*member, hurry bool) error {
 	var times idempotency.Times
+	mark := s.replays.mark(s.now())
 	err := s.transact(ctx, tenantsOf(round), func(tx *transaction) (err error) {
 		var registering bool
 		if times, registering, err = s.lock(ctx, tx, round, s.patienceOf(round, hurry)); err != nil {
@@ -193,6 +194,7 @@ func (s *Service) commit(ctx context.Context, round []*member, hurry bool) error
 	for _, m := range round {
 		answer := &Answer{InvoiceID: m.id, Number: m.number.String(), Document: m.document}
 		m.settle(Result{Answer: answer, FirstSeen: times.FirstSeen, Expires: times.Expires})
+		s.replays.keep(mark, m, m.result, times.FirstSeen)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package invoice
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -40,6 +41,21 @@ type member struct {
 type order struct{ tenant, source, id string }
 
 func newMember(cmd Command) *member {
+	m := identify(cmd)
+	m.judge()
+	return m
+}
+
+// member is newMember for a command whose answer may be in memory.
+func (s *Service) member(ctx context.Context, cmd Command) *member {
+	m := identify(cmd)
+	s.replays.answer(ctx, m, s.now())
+	m.judge()
+	return m
+}
+
+// identify says which request this is, judge whether it is valid.
+func identify(cmd Command) *member {
 	m := &member{Command: cmd, place: orderOfRequest(cmd.Tenant, cmd.Request)}
 	var err error
 	if m.canonical, err = cmd.Request.Canonical(); err != nil {
@@ -47,8 +63,13 @@ func newMember(cmd Command) *member {
 		return m
 	}
 	m.fingerprint = idempotency.NewFingerprint(erpapi.CanonicalVersion, m.canonical)
-	m.draft, m.refusal = validate(cmd.Request)
 	return m
+}
+
+func (m *member) judge() {
+	if !m.settled {
+		m.draft, m.refusal = validate(m.Request)
+	}
 }
 
 func orderOfRequest(tenant string, r *erpapi.InvoiceRequest) order {

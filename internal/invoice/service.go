@@ -58,6 +58,8 @@ type Options struct {
 	ReconcileOverlap time.Duration
 	// Committed is told how many invoices a transaction has issued; it must not block. nil: nobody is told.
 	Committed func(invoices int)
+	// Replays keeps answers in memory. nil: every replay is read from the database.
+	Replays *Replays
 }
 
 // Service issues and reads invoices. It is safe for concurrent use, by any number of processes on one database.
@@ -70,6 +72,7 @@ type Service struct {
 	now         func() time.Time
 	queue       RegistrationQueue
 	committed   func(invoices int)
+	replays     *Replays
 
 	reconciliations  ReconciliationQueue
 	reconcileOverlap time.Duration
@@ -78,7 +81,7 @@ type Service struct {
 // NewService makes a Service on the ERP's database.
 func NewService(pool *pgxpool.Pool, opts Options) *Service {
 	s := &Service{
-		db: tenantdb.New(pool), connections: int(pool.Config().MaxConns), logger: opts.Logger, retention: opts.KeyRetention, now: opts.Now, queue: opts.Registrations, committed: opts.Committed,
+		db: tenantdb.New(pool), connections: int(pool.Config().MaxConns), logger: opts.Logger, retention: opts.KeyRetention, now: opts.Now, queue: opts.Registrations, committed: opts.Committed, replays: opts.Replays,
 		reconciliations: opts.Reconciliations, reconcileOverlap: opts.ReconcileOverlap,
 	}
 	if s.reconcileOverlap <= 0 {

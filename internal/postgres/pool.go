@@ -30,6 +30,7 @@ type PoolConfig struct {
 	RuntimeParams   map[string]string // settings of each session, for example plan_cache_mode
 	Tracer          pgx.QueryTracer   // sees what the connections do; nil: nobody does
 	Slow            *SlowQueries      // sees what takes long; nil: nobody does
+	Opened          func()            // called when a connection was opened, before it is used; nil: nobody is told
 }
 
 // tracers are all that see what the connections do.
@@ -82,6 +83,12 @@ func poolConfig(cfg PoolConfig) (*pgxpool.Config, error) {
 	}
 	if tracers := cfg.tracers(); len(tracers) > 0 {
 		config.ConnConfig.Tracer = tenantdb.Tracer(tracers...)
+	}
+	if cfg.Opened != nil {
+		config.AfterConnect = func(context.Context, *pgx.Conn) error {
+			cfg.Opened()
+			return nil
+		}
 	}
 	for name, value := range cfg.RuntimeParams {
 		config.ConnConfig.RuntimeParams[name] = value

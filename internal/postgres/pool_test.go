@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"invoicebridge/internal/postgres"
@@ -47,6 +48,28 @@ func TestPoolSetsItsNameAndParametersInEachSession(t *testing.T) {
 	got := queryText(t, pool, "SELECT current_setting('application_name') || ', ' || current_setting('plan_cache_mode')")
 	if got != "a service, force_generic_plan" {
 		t.Errorf("the session has %s", got)
+	}
+}
+
+func TestPoolTellsOfEachConnectionThatIsOpened(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Int32
+	pool, err := postgres.OpenPool(t.Context(), postgres.PoolConfig{
+		DSN: testdb.Empty(t), MaxConns: 1, Opened: func() { opened.Add(1) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if n := opened.Load(); n != 1 {
+		t.Fatalf("told of %d connections, want 1", n)
+	}
+	_, _ = pool.Exec(t.Context(), "SELECT pg_terminate_backend(pg_backend_pid())") // which has no answer
+	if _, err := pool.Exec(t.Context(), "SELECT"); err != nil {
+		t.Fatal(err)
+	}
+	if n := opened.Load(); n != 2 {
+		t.Errorf("told of %d connections, want 2: who uses the new one must have been told before", n)
 	}
 }
 
