@@ -27,6 +27,9 @@ func AtPtr(t *time.Time) Time {
 	return Time{At: *t}
 }
 
+// Clock is the time of day in UTC: "14:00".
+func (t Time) Clock() string { return t.At.UTC().Format("15:04") }
+
 // Machine is the value for scripts (HTML's datetime).
 func (t Time) Machine() string { return t.At.UTC().Format(time.RFC3339Nano) }
 

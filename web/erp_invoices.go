@@ -94,6 +94,6 @@ type RelatedInvoice struct {
 	How   string // "Corrects", "Credited by"
 	Href  string
 	Text  string
-	Gross Money
+	Gross Money // with At, left out where the other one's page tells it
 	At    Time
 }

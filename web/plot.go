@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// Plot is a bar chart over time, drawn as SVG without a script, with the same figures as a table below it.
+// Plot is a bar chart over time, drawn as SVG without a script, with the same figures as a table below it. Times stand in UTC,
+// and say so, until a script has them in the viewer's zone.
 // Template: {{template "plot" .Plot}}. Make it by NewPlot.
 type Plot struct {
 	ID     string // unique on its page
@@ -31,8 +32,8 @@ type PlotSeries struct {
 
 // PlotBar is one stretch of time.
 type PlotBar struct {
-	Label  string // "14:00"
-	Values []int  // one for each series
+	From   Time  // when it begins
+	Values []int // one for each series
 	Parts  []PlotPart
 }
 
@@ -52,7 +53,7 @@ type PlotTick struct {
 // PlotLabel is the text below a bar; not every bar has one.
 type PlotLabel struct {
 	X     string
-	Text  string
+	Time  Time
 	Minor bool // left out where there is little room
 }
 
@@ -92,7 +93,7 @@ func NewPlot(id, title, unit string, series []PlotSeries, bars []PlotBar) Plot {
 		bar.Parts = plotParts(bar, series, left+pitch*.12, pitch*.76, y)
 		p.Bars = append(p.Bars, bar)
 		if i%every == 0 {
-			p.Labels = append(p.Labels, PlotLabel{X: px(left + pitch/2), Text: bar.Label, Minor: i/every%2 == 1})
+			p.Labels = append(p.Labels, PlotLabel{X: px(left + pitch/2), Time: bar.From, Minor: i/every%2 == 1})
 		}
 	}
 	return p
@@ -106,7 +107,7 @@ func plotParts(bar PlotBar, series []PlotSeries, x, width float64, y func(int) f
 		}
 		parts = append(parts, PlotPart{
 			Tone: series[i].Tone, X: px(x), Y: px(y(below + value)), Width: px(width), Height: px(y(below) - y(below+value)),
-			About: fmt.Sprintf("%s: %d %s", bar.Label, value, series[i].Name),
+			About: fmt.Sprintf("%s UTC: %d %s", bar.From.Clock(), value, series[i].Name),
 		})
 		below += value
 	}

@@ -137,13 +137,14 @@ func TestTimeKeepsTheExactValue(t *testing.T) {
 
 func TestPlotStandsOnItsAxisAndHoldsEveryValue(t *testing.T) {
 	t.Parallel()
+	at := func(hour int) Time { return At(time.Date(2026, 3, 2, hour, 0, 0, 0, time.UTC)) }
 	p := NewPlot("d", "Deliveries", "deliveries", []PlotSeries{{"succeeded", ToneGood}, {"failed", ToneBad}},
-		[]PlotBar{{Label: "10:00", Values: []int{3, 1}}, {Label: "11:00", Values: []int{0, 0}}, {Label: "12:00", Values: []int{7, 0}}})
+		[]PlotBar{{From: at(10), Values: []int{3, 1}}, {From: at(11), Values: []int{0, 0}}, {From: at(12), Values: []int{7, 0}}})
 	if p.Total != 11 || len(p.Bars[0].Parts) != 2 || len(p.Bars[1].Parts) != 0 || len(p.Bars[2].Parts) != 1 {
 		t.Errorf("got %+v", p)
 	}
 	// 8 is the highest line; the bar of 7 begins an eighth below the top and ends on the axis.
-	if got := p.Bars[2].Parts[0]; got.Y != "35.0" || got.Height != "133.0" {
+	if got := p.Bars[2].Parts[0]; got.Y != "35.0" || got.Height != "133.0" || got.About != "12:00 UTC: 7 succeeded" {
 		t.Errorf("got %+v", got)
 	}
 	if p.Ticks[0].Y != "168.0" || p.Ticks[len(p.Ticks)-1].Y != "16.0" {

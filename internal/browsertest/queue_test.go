@@ -11,12 +11,18 @@ func TestServiceAccountSeesTheQueueInRiverUI(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.seed("Müller & Söhne GmbH")
-	for _, base := range []struct{ url, kind string }{{w.crmURL, "deliver_operation"}, {w.erpURL, "register_invoice"}} {
+	for _, base := range []struct{ name, url, kind string }{
+		{"crm", w.crmURL, "deliver_operation"}, {"erp", w.erpURL, "register_invoice"},
+	} {
 		b := w.tab(base.url, service)
 		b.guard.tolerated = []string{"Applying inline style", "style-src-elem refuses", `script-src refuses ""`}
 		if status := b.open("/queue/jobs?state=completed"); status != http.StatusOK {
 			t.Fatalf("a service account gets %d", status)
 		}
 		b.await("main", base.kind)
+		for _, dark := range []bool{false, true} {
+			b.darkMode(dark)
+			b.shot(base.name + "-queue" + map[bool]string{false: "-light", true: "-dark"}[dark])
+		}
 	}
 }

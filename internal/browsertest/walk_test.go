@@ -141,7 +141,10 @@ func (b *tab) wantTimesAndMoney() {
 	if wrong := eval[[]string](b, `[...document.querySelectorAll("main time")].filter((time) => {
 		const written = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" }).format(new Date(time.dateTime));
 		return time.textContent !== written || !time.title.endsWith(" UTC");
-	}).concat([...document.querySelectorAll("main td .money")].filter((money) => getComputedStyle(money.closest("td")).textAlign !== "right")).map((e) => e.outerHTML)`); len(wrong) > 0 {
+	}).concat([...document.querySelectorAll("main [data-utc]")], [...document.querySelectorAll("main [data-clock]")].filter((label) => {
+		const at = new Date(label.dataset.clock), two = (n) => String(n).padStart(2, "0");
+		return label.textContent !== two(at.getHours()) + ":" + two(at.getMinutes());
+	})).concat([...document.querySelectorAll("main td .money")].filter((money) => getComputedStyle(money.closest("td")).textAlign !== "right")).map((e) => e.outerHTML)`); len(wrong) > 0 {
 		b.t.Errorf("%s: %s", b.path(), strings.Join(wrong, "\n"))
 	}
 }
@@ -170,6 +173,7 @@ func walkViews(t *testing.T, side side, suffix string) {
 	t.Helper()
 	b, small := newTab(t, side.base), newTab(t, side.base)
 	b.guard.tolerated = []string{"/docs"}
+	walkLogIn(t, side, suffix)
 	b.logIn(admin, password)
 	small.logIn(admin, password)
 	small.phone()
@@ -198,6 +202,25 @@ func walkViews(t *testing.T, side side, suffix string) {
 	small.wantNoSidewaysScroll()
 	small.wantAccessible()
 	small.shot(side.name + "-menu-phone")
+}
+
+// walkLogIn looks at what a stranger is shown first: who has logged in is led on from there.
+func walkLogIn(t *testing.T, side side, suffix string) {
+	t.Helper()
+	stranger := newTab(t, side.base)
+	name := stranger.look(side.name, view{path: "/login"}) + suffix
+	if stranger.count("#login-password") != 1 {
+		t.Errorf("%s: a stranger is not asked who they are", side.name)
+	}
+	for _, way := range []string{"light", "dark", "phone"} {
+		stranger.darkMode(way == "dark")
+		if way == "phone" {
+			stranger.phone()
+		}
+		stranger.wantAccessible()
+		stranger.wantNoSidewaysScroll()
+		stranger.shot(name + "-" + way)
+	}
 }
 
 // hostile are names as in case O1, each a whole attack.

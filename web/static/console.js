@@ -10,12 +10,18 @@
   // Times
 
   const written = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
   function localTimes(root) {
     for (const time of root.querySelectorAll("time[datetime]")) {
       const at = new Date(time.dateTime);
       if (!Number.isNaN(at.valueOf())) time.textContent = written.format(at);
     }
+    for (const label of root.querySelectorAll("[data-clock]")) { // hours of a plot
+      const at = new Date(label.dataset.clock);
+      if (!Number.isNaN(at.valueOf())) label.textContent = clock.format(at);
+    }
+    for (const zone of root.querySelectorAll("[data-utc]")) zone.remove();
   }
 
   // Buttons that are pressed once. A page that comes back out of the browser's memory starts anew.
