@@ -32,7 +32,7 @@ test: ## run all tests on one temporary PostgreSQL (RACE=1, PKG=./internal/...),
 
 screenshots: ## keep a picture of every page, light and dark, in artefacts/screenshots
 	$(GO) build -o bin/withpg ./internal/testdb/cmd/withpg
-	SCREENSHOTS=$(CURDIR)/artefacts/screenshots bin/withpg $(GO) test -count=1 -run TestEveryPage ./internal/browsertest
+	SCREENSHOTS=$(CURDIR)/artefacts/screenshots bin/withpg $(GO) test -count=1 -run 'TestEveryPage|InRiverUI' ./internal/browsertest
 
 pictures: ## make the pictures of docs/operations.md anew
 	$(GO) build -o bin/withpg ./internal/testdb/cmd/withpg
