@@ -103,16 +103,7 @@ func processorTime(b *testing.B) time.Duration {
 }
 
 func issueOver(client *http.Client, address, token string, n int64) error {
-	body := strings.NewReader(fmt.Sprintf(`{"source":"crm-1","order":"SO-%d","role":"final","currency":"EUR","issue_date":"2026-03-02",
-		"customer":{"name":"A","country":"DE"},"lines":[{"sku":"P-1","quantity":"2","unit_price":"10.00","vat_rate":"19","vat_category":"S"}]}`, n))
-	request, err := http.NewRequest(http.MethodPost, address, body)
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Idempotency-Key", fmt.Sprint("op-", n))
-	answer, err := client.Do(request)
+	answer, err := issueCall(client, address, token, n)
 	if err != nil {
 		return err
 	}
@@ -124,4 +115,18 @@ func issueOver(client *http.Client, address, token string, n int64) error {
 		return fmt.Errorf("status %d", answer.StatusCode)
 	}
 	return nil
+}
+
+// issueCall asks for an invoice of the n-th order under the n-th key.
+func issueCall(client *http.Client, address, token string, n int64) (*http.Response, error) {
+	body := strings.NewReader(fmt.Sprintf(`{"source":"crm-1","order":"SO-%d","role":"final","currency":"EUR","issue_date":"2026-03-02",
+		"customer":{"name":"A","country":"DE"},"lines":[{"sku":"P-1","quantity":"2","unit_price":"10.00","vat_rate":"19","vat_category":"S"}]}`, n))
+	request, err := http.NewRequest(http.MethodPost, address, body)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Idempotency-Key", fmt.Sprint("op-", n))
+	return client.Do(request)
 }
