@@ -44,8 +44,10 @@ type traced struct {
 	erp, crm *pgxpool.Pool
 	sim      *targetsim.Sim
 	crmURL   string
+	erpURL   string   // around what decides of requests
 	secrets  []string // that no span may have
 	crmToken string
+	erpToken string
 	// way decides what becomes of the next request to the ERP.
 	way atomic.Int32
 }
@@ -74,10 +76,11 @@ func tracing(t *testing.T, change func(*app.ERPConfig, *app.CRMConfig)) *traced 
 	if change != nil {
 		change(&erpCfg, &crmCfg)
 	}
-	erpToken := w.token(auth.NewAdmin(erpstore.New(w.erp)))
+	w.erpToken = w.token(auth.NewAdmin(erpstore.New(w.erp)))
 	w.crmToken = w.token(auth.NewAdmin(crmstore.New(w.crm)))
 	erpURL := w.serve(func(ctx context.Context, ready func(string)) error { return app.RunERP(ctx, erpCfg, w.logger(), ready) })
-	crmCfg.ERPURL, crmCfg.ERPTokens = w.startWay(erpURL), []string{"acme=" + erpToken}
+	w.erpURL = erpURL
+	crmCfg.ERPURL, crmCfg.ERPTokens = w.startWay(erpURL), []string{"acme=" + w.erpToken}
 	w.crmURL = w.serve(func(ctx context.Context, ready func(string)) error { return app.RunCRM(ctx, crmCfg, w.logger(), ready) })
 	testdb.Await(t, "the reconciliation that begins with the service is over: it would settle what a retry is to", func() bool {
 		var finished int

@@ -160,7 +160,7 @@ func (db DB) Check(ctx context.Context) error {
 		return fmt.Errorf("look at row-level security: %w", err)
 	}
 	if held {
-		return fmt.Errorf("the database user %s is not the owner of the tables: row-level security would hide every row from the service", user)
+		return fmt.Errorf("the database user %s is neither the owner of the tables nor made as deploy/postgres has it: row-level security would hide every row from the service", user)
 	}
 	if _, err := db.Of().Exec(ctx, "SELECT"); err != nil {
 		return fmt.Errorf("the database user %s can't work for tenants; have an administrator run once: GRANT %s TO %s; %w",
