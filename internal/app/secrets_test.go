@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -20,6 +21,8 @@ import (
 	"invoicebridge/internal/audit"
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/auth/crmstore"
+	"invoicebridge/internal/auth/erpstore"
+	"invoicebridge/internal/testdb"
 )
 
 const (
@@ -31,7 +34,7 @@ const (
 )
 
 // Both services go through success and failure with secrets that are told from anything else. None of them stands in a log, an
-// answer, a page, the figures, or a row of either database, in the clear or in hexadecimal.
+// answer, a page, the figures, or a row of either database, in any of the forms of formsOf.
 func TestSecretsStandNowhere(t *testing.T) {
 	issuer := httptest.NewServer(http.NotFoundHandler()) // a provider that fails
 	t.Cleanup(issuer.Close)
@@ -43,30 +46,33 @@ func TestSecretsStandNowhere(t *testing.T) {
 		crm.Access.OIDC = app.OIDCConfig{Issuer: issuer.URL, ClientID: "bridge", ClientSecretFile: file}
 		crm.Access.PublicURL = "http://localhost"
 	})
-	store := crmstore.New(w.crm)
-	admin, by := auth.NewAdmin(store), audit.By{Actor: "test"}
 	hash, err := auth.NewHasher().Hash(t.Context(), "ada", hushPassword)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.CreateAccount(t.Context(), auth.Account{Name: "ada", DisplayName: "Ada", Tenant: "acme", Role: auth.RoleAdmin, Service: true, PasswordHash: hash}, by); err != nil {
-		t.Fatal(err)
-	}
-	_, scraper, err := admin.CreateToken(t.Context(), "acme", auth.RoleMetrics, "scraper", by)
-	if err != nil {
-		t.Fatal(err)
+	scrapers := map[string]string{}
+	for name, store := range map[string]auth.AdminStore{"crm": crmstore.New(w.crm), "erp": erpstore.New(w.erp)} {
+		admin, by := auth.NewAdmin(store), audit.By{Actor: "test"}
+		account := auth.Account{Name: "ada", DisplayName: "Ada", Tenant: "acme", Role: auth.RoleAdmin, Service: true, PasswordHash: hash}
+		if _, err := admin.CreateAccount(t.Context(), account, by); err != nil {
+			t.Fatal(err)
+		}
+		if _, scrapers[name], err = admin.CreateToken(t.Context(), "acme", auth.RoleMetrics, "scraper", by); err != nil {
+			t.Fatal(err)
+		}
 	}
 	wrongToken := auth.Format(auth.Generate())
-	secrets := append([]string{hushDatabase, hushOIDC, hushPassword, scraper, wrongToken, "hush-wrong-password", "hush-code"}, w.secrets...)
+	secrets := append([]string{hushDatabase, hushOIDC, hushPassword, scrapers["crm"], scrapers["erp"], wrongToken, "hush-wrong-password", "hush-code"}, w.secrets...)
 
 	if password := w.erp.Config().ConnConfig.Password; password != "" { // the server's own, where it asks for one
 		secrets = append(secrets, password)
 	}
 
 	var told strings.Builder
+	base, cookieName := w.crmURL, "ib_crm_session"
 	ask := func(method, path, cookie, bearer, kind, body string) *http.Response {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, w.crmURL+path, strings.NewReader(body))
+		r, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +84,7 @@ func TestSecretsStandNowhere(t *testing.T) {
 			r.Header.Set("Authorization", "Bearer "+bearer)
 		}
 		if cookie != "" {
-			r.AddCookie(&http.Cookie{Name: "ib_crm_session", Value: cookie})
+			r.AddCookie(&http.Cookie{Name: cookieName, Value: cookie})
 		}
 		answer, err := http.DefaultTransport.RoundTrip(r)
 		if err != nil {
@@ -104,23 +110,26 @@ func TestSecretsStandNowhere(t *testing.T) {
 	}
 	logIn("hush-wrong-password")
 	ask("POST", "/login", "", "", form, url.Values{"name": {hushMistyped}, "password": {"x"}}.Encode())
-	session := ""
-	for _, cookie := range logIn(hushPassword).Cookies() {
-		if cookie.Name == "ib_crm_session" && cookie.Value != "" {
-			session = cookie.Value
+	begin := func() (session string) {
+		for _, cookie := range logIn(hushPassword).Cookies() {
+			if cookie.Name == cookieName && cookie.Value != "" {
+				session = cookie.Value
+			}
 		}
+		if session == "" {
+			t.Fatalf("nobody is logged in: %s", told.String())
+		}
+		secrets = append(secrets, session)
+		return session
 	}
-	if session == "" {
-		t.Fatalf("nobody is logged in: %s", told.String())
-	}
-	secrets = append(secrets, session)
+	session := begin()
 	for _, path := range []string{
 		"/dashboard", "/operations", "/audit", "/intake", "/imports", "/sources", "/queue/", "/queue/api/jobs?state=completed&limit=20", "/queue/api/queues",
 		"/metrics", "/readyz", "/login/oidc?next=/dashboard", "/login/oidc/callback?code=hush-code&state=x", "/operations/none", "/intake/x",
 	} {
 		ask("GET", path, session, "", "", "")
 	}
-	ask("GET", "/metrics", "", scraper, "", "")
+	ask("GET", "/metrics", "", scrapers["crm"], "", "")
 	ask("POST", "/v1/orders", "", wrongToken, js, orderJSON("SO-2"))
 	ask("POST", "/v1/orders", "", w.crmToken, js, `{"source":`)
 	ask("POST", "/v1/orders", "", w.crmToken, "text/plain", orderJSON("SO-2"))
@@ -141,6 +150,20 @@ func TestSecretsStandNowhere(t *testing.T) {
 	}
 	ask("POST", "/logout", session, "", form, "")
 
+	base, cookieName = w.erpURL, "ib_erp_session"
+	logIn("hush-wrong-password")
+	session = begin()
+	for _, path := range []string{
+		"/invoices", "/invoices/export.csv", "/registrations", "/targets", "/tokens", "/conflicts", "/divergences", "/audit", "/queue/",
+		"/queue/api/jobs?state=completed&limit=20", "/metrics", "/readyz", "/registrations/x",
+	} {
+		ask("GET", path, session, "", "", "")
+	}
+	ask("GET", "/metrics", "", scrapers["erp"], "", "")
+	ask("POST", "/v1/invoices", "", wrongToken, js, orderJSON("SO-4"))
+	ask("POST", "/v1/invoices", "", w.erpToken, js, `{"source":`)
+	ask("GET", "/v1/invoices?cursor=x", "", w.erpToken, "", "")
+
 	everywhere := map[string]string{
 		"an answer": told.String(), "the log": w.log.String(), "the ERP's database": everyRow(t, w.erp), "the CRM side's database": everyRow(t, w.crm),
 	}
@@ -155,11 +178,80 @@ func TestSecretsStandNowhere(t *testing.T) {
 			if secret == hushMistyped && where == "an answer" {
 				continue
 			}
-			for form, hidden := range map[string]string{"in the clear": secret, "in hexadecimal": hex.EncodeToString([]byte(secret)), "escaped": url.QueryEscape(secret)} {
-				if at := strings.Index(text, hidden); at >= 0 {
-					t.Errorf("%s has %.12s..., %s: ...%s", where, secret, form, text[max(0, at-120):at])
-				}
+			if form, before := found(text, secret); form != "" {
+				t.Errorf("%s has %.12s..., %s: ...%s", where, secret, form, before)
 			}
+		}
+	}
+}
+
+// formsOf are the texts that show somebody who looks for it that a secret is there.
+func formsOf(secret string) map[string]string {
+	forms := map[string]string{
+		"in the clear": secret, "in hexadecimal": hex.EncodeToString([]byte(secret)), "in capital hexadecimal": strings.ToUpper(hex.EncodeToString([]byte(secret))),
+		"escaped": url.QueryEscape(secret), "escaped as in a path": url.PathEscape(secret),
+	}
+	for name, encoding := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "base64 for addresses": base64.RawURLEncoding} {
+		for offset := range 3 { // what stands before it decides in which of three ways it is written
+			text := encoding.EncodeToString([]byte("\x00\x00"[:offset] + secret))
+			first, last := (offset*8+5)/6, (offset+len(secret))*8/6 // whole characters of it alone
+			forms[fmt.Sprintf("in %s, %d behind", name, offset)] = text[first:last]
+		}
+	}
+	if random, err := base64.RawURLEncoding.DecodeString(secret); err == nil && len(random) == 32 { // a session's: its bytes in a bytea
+		forms["as bytes"], forms["as bytes in base64"] = hex.EncodeToString(random), base64.RawStdEncoding.EncodeToString(random)
+	}
+	return forms
+}
+
+// found says in which form a text has a secret, and what stands before it; "" if it has not.
+func found(text, secret string) (form, before string) {
+	for form, hidden := range formsOf(secret) {
+		if at := strings.Index(text, hidden); at >= 0 {
+			return form, text[max(0, at-120):at]
+		}
+	}
+	return "", ""
+}
+
+// The search above would see a secret, whatever column it is put into and however.
+func TestASecretInAColumnIsFound(t *testing.T) {
+	t.Parallel()
+	pool := testdb.ERP(t)
+	if _, err := pool.Exec(t.Context(), "CREATE TABLE kept (a text, b bytea, c jsonb, d text[])"); err != nil {
+		t.Fatal(err)
+	}
+	const secret = "hush+session/value=of?some&length"
+	random := []byte("0123456789abcdefghijklmnopqrs\xff\xfe\xfd")
+	session := base64.RawURLEncoding.EncodeToString(random)
+	if form, _ := found(everyRow(t, pool), secret); form != "" {
+		t.Fatalf("found %s where it is not", form)
+	}
+	for name, plant := range map[string]struct {
+		secret, sql string
+		arg         any
+	}{
+		"text":             {secret, "INSERT INTO kept (a) VALUES ($1)", "is " + secret},
+		"bytes":            {secret, "INSERT INTO kept (b) VALUES ($1)", []byte("is " + secret)},
+		"json":             {secret, "INSERT INTO kept (c) VALUES (jsonb_build_object('password', $1::text))", secret},
+		"array":            {secret, "INSERT INTO kept (d) VALUES (ARRAY[$1::text, 'x'])", secret},
+		"base64":           {secret, "INSERT INTO kept (a) VALUES (encode($1, 'base64'))", []byte(secret)},
+		"base64, 1 behind": {secret, "INSERT INTO kept (a) VALUES ($1)", base64.StdEncoding.EncodeToString([]byte("a" + secret + "bc"))},
+		"base64, 2 behind": {secret, "INSERT INTO kept (a) VALUES ($1)", base64.URLEncoding.EncodeToString([]byte("ab" + secret + "c"))},
+		"hexadecimal":      {secret, "INSERT INTO kept (a) VALUES ($1)", strings.ToUpper(hex.EncodeToString([]byte(secret)))},
+		"an address":       {secret, "INSERT INTO kept (a) VALUES ($1)", "postgres://u:" + url.QueryEscape(secret) + "@host"},
+		"a session":        {session, "INSERT INTO kept (a) VALUES ($1)", session},
+		"a session, raw":   {session, "INSERT INTO kept (b) VALUES ($1)", random},
+		"a session's json": {session, "INSERT INTO kept (c) VALUES (jsonb_build_object('s', $1::text))", base64.StdEncoding.EncodeToString(random)},
+	} {
+		if _, err := pool.Exec(t.Context(), plant.sql, plant.arg); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if form, _ := found(everyRow(t, pool), plant.secret); form == "" {
+			t.Errorf("%s: not found", name)
+		}
+		if _, err := pool.Exec(t.Context(), "DELETE FROM kept"); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
