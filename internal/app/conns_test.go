@@ -9,21 +9,29 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"invoicebridge/internal/app"
+	"invoicebridge/internal/testdb"
 )
 
 // limited serves with limits of the test's own; the handler reads the body and says how much of it came.
-func limited(t *testing.T, limits app.ConnLimits) (address string) {
+func limited(t *testing.T, times app.ConnTimes) (address string) {
+	t.Helper()
+	return few(t, times, 0)
+}
+
+// few is limited with a number of connections that there may be at once.
+func few(t *testing.T, times app.ConnTimes, conns int) (address string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	ready, ended := make(chan string, 1), make(chan error, 1)
 	s := app.Server{
 		Name: "test", Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler), RequestTimeout: time.Minute, ShutdownTimeout: 5 * time.Second,
-		Conns: limits, Ready: func(addr string) { ready <- addr },
+		Conns: times, MaxConns: conns, Ready: func(addr string) { ready <- addr },
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			n, err := io.Copy(io.Discard, r.Body)
 			if err != nil {
@@ -82,20 +90,20 @@ func TestAClientThatIsSlowLosesItsConnection(t *testing.T) {
 	t.Parallel()
 	const short = 100 * time.Millisecond
 	for name, c := range map[string]struct {
-		limits app.ConnLimits
-		sends  string
+		times app.ConnTimes
+		sends string
 	}{
-		"nothing is sent":             {app.ConnLimits{ReadHeader: short}, ""},
-		"half a line of the header":   {app.ConnLimits{ReadHeader: short}, "POST / HT"},
-		"a header without an end":     {app.ConnLimits{ReadHeader: short}, aPost + "X-A: 1\r\n"},
-		"half a body":                 {app.ConnLimits{Read: short}, aPost + "Content-Length: 100\r\n\r\n{"},
-		"half a chunk":                {app.ConnLimits{Read: short}, aPost + "Transfer-Encoding: chunked\r\n\r\n64\r\n{"},
-		"nothing after a request":     {app.ConnLimits{Idle: short}, aPost + "Content-Length: 0\r\n\r\n"},
-		"half a line after a request": {app.ConnLimits{Idle: short, ReadHeader: short}, aPost + "Content-Length: 0\r\n\r\nGE"},
+		"nothing is sent":             {app.ConnTimes{ReadHeader: short}, ""},
+		"half a line of the header":   {app.ConnTimes{ReadHeader: short}, "POST / HT"},
+		"a header without an end":     {app.ConnTimes{ReadHeader: short}, aPost + "X-A: 1\r\n"},
+		"half a body":                 {app.ConnTimes{Read: short}, aPost + "Content-Length: 100\r\n\r\n{"},
+		"half a chunk":                {app.ConnTimes{Read: short}, aPost + "Transfer-Encoding: chunked\r\n\r\n64\r\n{"},
+		"nothing after a request":     {app.ConnTimes{Idle: short}, aPost + "Content-Length: 0\r\n\r\n"},
+		"half a line after a request": {app.ConnTimes{Idle: short, ReadHeader: short}, aPost + "Content-Length: 0\r\n\r\nGE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn := dial(t, limited(t, c.limits))
+			conn := dial(t, limited(t, c.times))
 			send(t, conn, c.sends)
 			said := isClosed(t, conn)
 			if strings.Contains(name, "body") && !strings.Contains(said, "400") {
@@ -108,7 +116,7 @@ func TestAClientThatIsSlowLosesItsConnection(t *testing.T) {
 // One that drips: each byte comes in time, the whole does not.
 func TestAClientThatDripsLosesItsConnectionToo(t *testing.T) {
 	t.Parallel()
-	conn := dial(t, limited(t, app.ConnLimits{ReadHeader: 300 * time.Millisecond}))
+	conn := dial(t, limited(t, app.ConnTimes{ReadHeader: 300 * time.Millisecond}))
 	send(t, conn, aPost)
 	closed := make(chan struct{})
 	go func() {
@@ -128,9 +136,103 @@ func TestAClientThatDripsLosesItsConnectionToo(t *testing.T) {
 	}
 }
 
+// Somebody who asks and does not take the answer keeps neither the connection nor the handler.
+func TestAClientThatDoesNotTakeItsAnswerLosesItsConnection(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	ready, ended, written := make(chan string, 1), make(chan error, 1), make(chan error, 1)
+	s := app.Server{
+		Name: "test", Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler), RequestTimeout: time.Millisecond, ShutdownTimeout: 5 * time.Second,
+		Conns: app.ConnTimes{Read: 100 * time.Millisecond, Write: 100 * time.Millisecond}, Ready: func(addr string) { ready <- addr },
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			for some := make([]byte, 1<<20); ; {
+				if _, err := w.Write(some); err != nil {
+					written <- err
+					return
+				}
+			}
+		}),
+	}
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	conn := dial(t, <-ready)
+	send(t, conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	select {
+	case err := <-written:
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the answer ended with %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the handler still writes to a client that takes nothing")
+		_ = conn.Close()
+	}
+}
+
+// The settings of the service itself reach its server.
+func TestTheTimesOfConnectionsAreSettings(t *testing.T) {
+	t.Parallel()
+	pool := testdb.ERP(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	cfg := app.ERPConfig{
+		Listen: "127.0.0.1:0", DatabaseURL: testdb.DSN(t, pool), ShutdownTimeout: 5 * time.Second,
+		Conns: app.ConnTimes{ReadHeader: 100 * time.Millisecond, Read: 200 * time.Millisecond, Write: 100 * time.Millisecond, Idle: 100 * time.Millisecond},
+	}
+	go func() {
+		ended <- app.RunERP(ctx, cfg, slog.New(slog.DiscardHandler), func(addr string) { ready <- addr })
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	address := <-ready
+	for what, sent := range map[string]string{
+		"half a header": "GET /heal", "nothing after a request": "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+		"half a body": "POST /login HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nname=",
+	} {
+		t.Run(what, func(t *testing.T) { // the default would keep them open for longer than the test waits, or as long
+			conn := dial(t, address)
+			if err := conn.SetDeadline(time.Now().Add(8 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			send(t, conn, sent)
+			isClosed(t, conn)
+		})
+	}
+}
+
+func TestWrongTimesOfConnectionsAreNamed(t *testing.T) {
+	t.Parallel()
+	times := app.ConnTimes{ReadHeader: time.Millisecond, Read: -1, Write: 2 * time.Hour, Idle: time.Nanosecond}
+	erp := app.ERPConfig{Listen: "127.0.0.1:0", DatabaseURL: "postgres://localhost/erp", Conns: times}
+	side := app.CRMConfig{Listen: "127.0.0.1:0", DatabaseURL: "postgres://localhost/crm", ERPURL: "http://127.0.0.1:1", Conns: times}
+	for prefix, err := range map[string]error{"ERP_": erp.Check(), "CRM_": side.Validate()} {
+		for _, name := range []string{"READ_HEADER_TIMEOUT", "READ_TIMEOUT", "WRITE_TIMEOUT", "IDLE_TIMEOUT"} {
+			if err == nil || strings.Count("\n"+err.Error(), "\n"+prefix+name+": ") != 1 {
+				t.Errorf("%s is not told once in:\n%v", prefix+name, err)
+			}
+		}
+	}
+	erp.Conns = app.ConnTimes{ReadHeader: time.Minute}
+	if err := erp.Check(); err == nil || !strings.Contains(err.Error(), "ERP_READ_TIMEOUT: 30s") || !strings.Contains(err.Error(), "ERP_READ_HEADER_TIMEOUT=1m0s") {
+		t.Errorf("less for all than for a part: %v", err)
+	}
+	erp.Conns.Read = time.Minute
+	if err := erp.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAHeaderHasALimit(t *testing.T) {
 	t.Parallel()
-	conn := dial(t, limited(t, app.ConnLimits{}))
+	conn := dial(t, limited(t, app.ConnTimes{}))
 	go func() { _, _ = io.WriteString(conn, aPost+"X-Long: "+strings.Repeat("x", 1<<20)+"\r\n\r\n") }()
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil || answer.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
@@ -141,7 +243,7 @@ func TestAHeaderHasALimit(t *testing.T) {
 // Half-open: who has closed their side for writing still gets the answer; who is gone costs nothing.
 func TestAHalfClosedConnectionIsAnsweredAndEnds(t *testing.T) {
 	t.Parallel()
-	address := limited(t, app.ConnLimits{})
+	address := limited(t, app.ConnTimes{})
 	conn := dial(t, address)
 	send(t, conn, aPost+"Content-Length: 2\r\n\r\n{}")
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
@@ -165,7 +267,7 @@ func TestAHalfClosedConnectionIsAnsweredAndEnds(t *testing.T) {
 // Two requests in one go are two requests, and the rest of a body that nobody read is none: what could be taken in two ways is refused.
 func TestABodyIsNeverTakenForARequest(t *testing.T) {
 	t.Parallel()
-	address := limited(t, app.ConnLimits{})
+	address := limited(t, app.ConnTimes{})
 	for name, request := range map[string]string{
 		"two lengths":            aPost + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nGET / ",
 		"a length and chunks":    aPost + "Content-Length: 5\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -186,7 +288,7 @@ func TestABodyIsNeverTakenForARequest(t *testing.T) {
 
 func TestMoreConnectionsThanThereMayBeWaitForAPlace(t *testing.T) {
 	t.Parallel()
-	address := limited(t, app.ConnLimits{Conns: 2})
+	address := few(t, app.ConnTimes{}, 2)
 	first, second := dial(t, address), dial(t, address)
 	for _, conn := range []net.Conn{first, second} {
 		send(t, conn, aPost+"Content-Length: 1\r\n\r\nx")

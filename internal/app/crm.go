@@ -55,6 +55,7 @@ type CRMConfig struct {
 	Access    AccessConfig `embed:"" envprefix:"CRM_"`
 	Watch     WatchConfig  `embed:"" envprefix:"CRM_"`
 	Debug     DebugConfig  `embed:"" envprefix:"CRM_"`
+	Conns     ConnTimes    `embed:"" envprefix:"CRM_"`
 
 	// BackOff is the pause between attempts; not for configuration, but for those who run the service in their
 	// own process. Zero: crm.DefaultBackOff.
@@ -85,7 +86,7 @@ func (c CRMConfig) Validate() error {
 		mistakes = append(mistakes, mistake("CRM_SWEEP_INTERVAL", "%s is less than a second", c.SweepInterval))
 	}
 	mistakes = append(mistakes, validateTimeout("CRM_REQUEST_TIMEOUT", c.RequestTimeout),
-		validateTimeout("SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.validateAttemptTimeout(), c.Retention.check(), c.Queue.check("CRM_"), c.Access.check("CRM_"), c.Watch.check("CRM_"), c.Debug.check("CRM_"),
+		validateTimeout("SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.validateAttemptTimeout(), c.Retention.check(), c.Queue.check("CRM_"), c.Access.check("CRM_"), c.Watch.check("CRM_"), c.Debug.check("CRM_"), c.Conns.check("CRM_"),
 		c.Reconcile.check(orDefault(c.TotalTime, crm.DefaultTotalTime), c.Retention.keep().WithDefaults().PersonalData))
 	if _, err := c.erpClient(); err != nil {
 		mistakes = append(mistakes, mistake("ERP_URL", "%v", err))
@@ -262,7 +263,7 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, watching *watching
 	able.working = worker.Working
 	return &crmSide{
 		server: Server{
-			Name: "crm", Listen: cfg.Listen, Handler: traces.Handler(handler), Log: log, TLS: certificate, RequestTimeout: cfg.RequestTimeout,
+			Name: "crm", Listen: cfg.Listen, Handler: traces.Handler(handler), Log: log, TLS: certificate, RequestTimeout: cfg.RequestTimeout, Conns: cfg.Conns,
 			ShutdownTimeout: shareOfShutdown(cfg.ShutdownTimeout), Stopping: stopping,
 		},
 		worker: worker, client: client, log: log, shutdown: cfg.ShutdownTimeout,

@@ -43,7 +43,7 @@ func (c DebugConfig) listen(ctx context.Context, log *slog.Logger) (closeIt func
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: time.Minute}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: defaultReadHeader, IdleTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }() // ends with close; a service goes on without its profiles
 	log.WarnContext(ctx, "profiles can be read without log-in", "debug_address", listener.Addr().String())
 	return func() { _ = server.Close() }, nil

@@ -41,6 +41,7 @@ type ERPConfig struct {
 	Access      AccessConfig   `embed:"" envprefix:"ERP_"`
 	Watch       WatchConfig    `embed:"" envprefix:"ERP_"`
 	Debug       DebugConfig    `embed:"" envprefix:"ERP_"`
+	Conns       ConnTimes      `embed:"" envprefix:"ERP_"`
 	// NoGroupCommit is for measuring what group commit is worth.
 	NoGroupCommit bool `name:"disable-group-commit" env:"ERP_DISABLE_GROUP_COMMIT" hidden:"" help:"Every request has a transaction of its own. Only for measuring."`
 
@@ -70,7 +71,7 @@ func (c ERPConfig) Check() error {
 		mistakes = append(mistakes, mistake("ERP_KEY_RETENTION", "%s is less than an hour: callers may still be trying", c.KeyRetention))
 	}
 	mistakes = append(mistakes, validateTimeout("ERP_REQUEST_TIMEOUT", c.RequestTimeout), validateTimeout("ERP_SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.Registering.check(),
-		c.Reconcile.check(orDefault(c.Registering.TotalTime, invoice.DefaultRegistrationTime)), c.Retention.check(c.KeyRetention), c.Queue.check("ERP_"), c.Access.check("ERP_"), c.Watch.check("ERP_"), c.Debug.check("ERP_"))
+		c.Reconcile.check(orDefault(c.Registering.TotalTime, invoice.DefaultRegistrationTime)), c.Retention.check(c.KeyRetention), c.Queue.check("ERP_"), c.Access.check("ERP_"), c.Watch.check("ERP_"), c.Debug.check("ERP_"), c.Conns.check("ERP_"))
 	return errors.Join(mistakes...)
 }
 
@@ -177,7 +178,7 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 		return err
 	}
 	server := Server{
-		Name: "erp", Listen: cfg.Listen, Handler: traces.Handler(handler), Log: log, TLS: certificate, RequestTimeout: cfg.RequestTimeout,
+		Name: "erp", Listen: cfg.Listen, Handler: traces.Handler(handler), Log: log, TLS: certificate, RequestTimeout: cfg.RequestTimeout, Conns: cfg.Conns,
 		ShutdownTimeout: registering.share(cfg.ShutdownTimeout), Stopping: stopping, Ready: ready,
 	}
 	if err := registering.start(ctx); err != nil {

@@ -13,25 +13,9 @@ import (
 	"time"
 )
 
-// ConnLimits are the limits of connections, so that nobody holds one by being slow, and nobody all by opening many. 0 stands for
-// the default.
-type ConnLimits struct {
-	ReadHeader time.Duration // for a request's header to arrive
-	Read       time.Duration // for header and body
-	Idle       time.Duration // between two requests
-	// Conns is how many there may be; those above wait in the system's queue until another ends.
-	Conns int
-}
-
 const (
-	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 30 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 64 << 10
-	maxConns          = 4096
-
-	// writeMargin is the time to write an answer after its request's own deadline.
-	writeMargin = 15 * time.Second
+	maxHeaderBytes = 64 << 10
+	maxConns       = 4096
 )
 
 // Stopping says whether a program has begun to stop. Its zero value says no.
@@ -53,8 +37,10 @@ type Server struct {
 	// ShutdownTimeout is how long running requests may take after the stop has begun. Then their contexts are
 	// cancelled and their connections closed.
 	ShutdownTimeout time.Duration
-	// Conns are the limits of connections.
-	Conns ConnLimits
+	// Conns are the times that connections have.
+	Conns ConnTimes
+	// MaxConns is how many there may be; those above wait in the system's queue until another ends. 0: 4096.
+	MaxConns int
 	// Stopping is set before the listener closes, so that readiness is off first.
 	Stopping *Stopping
 	// Ready, where given, is told the address once connections are accepted.
@@ -68,15 +54,16 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: listen on %s: %w", s.Name, s.Listen, err)
 	}
-	listener = atMost(cmp.Or(s.Conns.Conns, maxConns), listener)
+	conns := s.Conns.withDefaults()
+	listener = atMost(cmp.Or(s.MaxConns, maxConns), listener)
 	requests, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer cutOff()
 	server := &http.Server{
 		Handler:           s.Handler,
-		ReadHeaderTimeout: orDefault(s.Conns.ReadHeader, readHeaderTimeout),
-		ReadTimeout:       orDefault(s.Conns.Read, readTimeout),
-		WriteTimeout:      orDefault(s.Conns.Read, readTimeout) + s.RequestTimeout + writeMargin,
-		IdleTimeout:       orDefault(s.Conns.Idle, idleTimeout),
+		ReadHeaderTimeout: conns.ReadHeader,
+		ReadTimeout:       conns.Read,
+		WriteTimeout:      conns.Read + s.RequestTimeout + conns.Write,
+		IdleTimeout:       conns.Idle,
 		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
