@@ -8,6 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/bojanz/currency"
+
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/problem"
 )
@@ -50,12 +52,20 @@ func (o Order) validate() findings {
 	default:
 		f.add("/status", "%q is neither %q nor %q", o.Status, OrderConfirmed, OrderCancelled)
 	}
-	f.required("/currency", o.Currency)
+	f.currency(o.Currency)
 	f.required("/customer/name", o.Customer.Name)
 	f.decimal("/order_total", o.OrderTotal)
 	f.form(o)
 	f.invoices(o.wantedInvoices())
 	return f
+}
+
+// currency asks for what the ERP asks for: what is taken here is to become an invoice there.
+func (f *findings) currency(code string) {
+	f.required("/currency", code)
+	if _, known := currency.GetDigits(code); code != "" && !known {
+		f.add("/currency", "%q is not a currency code of ISO 4217 such as EUR, in capitals", excerpt(code))
+	}
 }
 
 // form holds the two forms of an order apart.

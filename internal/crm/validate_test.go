@@ -39,6 +39,10 @@ func TestWhatIsWrongWithAnOrderIsToldWithItsPointer(t *testing.T) {
 		"version 0":                     {func(o *Order) { o.Version = &zero }, "/version"},
 		"unknown status":                {func(o *Order) { o.Status = "shipped" }, "/status"},
 		"no currency, no customer":      {func(o *Order) { o.Currency, o.Customer.Name = "", "" }, "/currency /customer/name"},
+		"currency that is none":         {func(o *Order) { o.Currency = "euros" }, "/currency"},
+		"currency in small letters":     {func(o *Order) { o.Currency = "eur" }, "/currency"},
+		"currency of nobody":            {func(o *Order) { o.Currency = "XYZ" }, "/currency"},
+		"currency without minor units":  {func(o *Order) { o.Currency = "JPY" }, ""},
 		"no lines":                      {func(o *Order) { o.Lines = nil }, "/lines"},
 		"no issue date":                 {func(o *Order) { o.IssueDate = "" }, "/issue_date"},
 		"no such day":                   {func(o *Order) { o.IssueDate = "2026-02-30" }, "/issue_date"},
@@ -64,6 +68,7 @@ func TestWhatIsWrongWithAnOrderIsToldWithItsPointer(t *testing.T) {
 		"bad line of an invoice":        {listed(OrderInvoice{Role: erpapi.RoleAdvance}, OrderInvoice{Lines: []erpapi.Line{{Quantity: dec("1"), UnitPrice: &bad, VATCategory: "S"}}}), "/invoices/1/lines/0/unit_price"},
 		"NUL in a text of an invoice":   {listed(OrderInvoice{Note: "\x00"}), "/invoices/0/note"},
 		"cancelled, whatever else":      {func(o *Order) { *o = Order{Source: "s", Order: "o", Status: OrderCancelled, Role: "x"} }, ""},
+		"cancelled in no currency":      {func(o *Order) { o.Currency, o.Status = "euros", OrderCancelled }, ""},
 		"cancelled, without its source": {func(o *Order) { *o = Order{Order: "o", Status: OrderCancelled} }, "/source"},
 	} {
 		t.Run(name, func(t *testing.T) {
