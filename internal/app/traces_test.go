@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"invoicebridge/internal/app"
+	"invoicebridge/internal/auth"
 	"invoicebridge/internal/crm"
 	"invoicebridge/internal/testdb"
 )
@@ -271,5 +272,42 @@ func TestAStrangersTraceIsOnlyPointedTo(t *testing.T) {
 		if strings.Contains(s.Name, "healthz") {
 			t.Error("a probe is traced")
 		}
+	}
+}
+
+// What looks like a token is looked up within the trace that it came with, and that is all it gets.
+func TestAMadeUpTokenGetsNoFurtherIntoATraceThanItsRefusal(t *testing.T) {
+	w := tracing(t, nil)
+	id, span := newTrace(t)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.crmURL+"/v1/orders", strings.NewReader(orderJSON("SO-1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+auth.Format(auth.Generate()))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Traceparent", fmt.Sprintf("00-%s-%s-01", id, span))
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusUnauthorized {
+		t.Fatalf("status is %d", answer.StatusCode)
+	}
+	testdb.Await(t, "the request has its span", func() bool {
+		return len(w.named("POST /v1/orders", "http.response.status_code", "401")) == 1
+	})
+	if diff := cmp.Diff("---\nPOST /v1/orders (server, crm-worker)\n", w.tree(id)); diff != "" {
+		t.Errorf("the trace (-want +got):\n%s", diff)
+	}
+	for _, s := range w.spans.GetSpans() {
+		if s.SpanContext.TraceID() == id && isStatement(s) && !strings.HasPrefix(s.Name, "Token") {
+			t.Errorf("the statement %s is made for it", s.Name)
+		}
+	}
+	var stored int
+	w.scan(w.crm, &stored, "SELECT (SELECT count(*) FROM orders) + (SELECT count(*) FROM operations) + (SELECT count(*) FROM inbox_messages) + (SELECT count(*) FROM intake_refusals)")
+	if stored != 0 {
+		t.Errorf("%d rows are stored for it", stored)
 	}
 }
