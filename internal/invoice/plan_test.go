@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -36,6 +37,47 @@ func TestTheLookUpReadsByKeyAndByClaimAlsoBeforeTheTablesAreAnalysed(t *testing.
 		}
 		if used != (scans > 0) {
 			t.Errorf("%s was read %d times", index, scans)
+		}
+	}
+}
+
+// To plan the look-up takes many times as long as to do it. It is planned anew with each request as long as the planner can see what is
+// looked up: it then takes a plan for just that for a cheaper one.
+func TestNoStatementOfIssuingIsPlannedAnewWithEachRequest(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	config := e.pool.Config()
+	config.MaxConns = 1 // whose statements are looked at below
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	e.pool, e.Service = pool, NewService(pool, Options{})
+	const requests = 30
+	for i := range requests {
+		e.mustIssue(fmt.Sprint("K", i), orderOf(t, fmt.Sprint("SO-", i)))
+	}
+	rows, err := pool.Query(t.Context(), `SELECT coalesce(substring(statement FROM '-- name: (\w+)'), statement), custom_plans, generic_plans
+		FROM pg_prepared_statements WHERE custom_plans + generic_plans >= $1`, requests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	var name string
+	var custom, generic int
+	if _, err := pgx.ForEachRow(rows, []any{&name, &custom, &generic}, func() error {
+		seen[name] = true
+		if custom > 5 { // after which the planner compares
+			t.Errorf("%s was planned anew %d times and not %d times", name, custom, generic)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"InvoiceListSettled", "IdempotencyRecordReserve", "OrderBalanceAdd", "InvoiceCounterTake", "InvoiceInsert", "InvoiceLineInsert"} {
+		if !seen[name] {
+			t.Errorf("%s is not among the prepared statements %v", name, seen)
 		}
 	}
 }
