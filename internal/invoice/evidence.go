@@ -29,7 +29,7 @@ func (s *Service) ListConflicts(ctx context.Context, tenant, key string, w Walk)
 	if !isStorable(key) {
 		return page, problem.New(problem.MalformedRequest, "A filter is not UTF-8 text.")
 	}
-	queries := erpdb.New(s.db.Of(tenant))
+	queries := erpdb.New(s.db.Of(tenant).PlannedAnew())
 	page, err = walking[erpdb.KeyConflictListRow, int64, Conflict]{
 		older: func(behind *int64, limit int32) ([]erpdb.KeyConflictListRow, error) {
 			return queries.KeyConflictList(ctx, erpdb.KeyConflictListParams{TenantID: tenant, Key: optional(key), BeforeID: behind, MaxItems: limit})
@@ -94,7 +94,7 @@ func (s *Service) ListAudit(ctx context.Context, tenant string, f AuditFilter, w
 	if !isStorable(f.Actor) || !isStorable(f.Action) || !isStorable(f.Subject) {
 		return page, problem.New(problem.MalformedRequest, "A filter is not UTF-8 text.")
 	}
-	queries := erpdb.New(s.db.Of(tenant))
+	queries := erpdb.New(s.db.Of(tenant).PlannedAnew())
 	wanted := erpdb.AuditEntryListParams{
 		TenantID: tenant, Actor: optional(f.Actor), Action: optional(f.Action), Subject: optional(f.Subject),
 		OccurredFrom: optionalTime(f.From), OccurredTo: optionalTime(f.To),

@@ -6,21 +6,30 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"invoicebridge/internal/problem"
 )
+
+// single is a pool on the same database with one connection, whose statements and counters can be looked at.
+func (e erp) single(planCacheMode string) *pgxpool.Pool {
+	e.t.Helper()
+	config := e.pool.Config()
+	config.MaxConns = 1
+	config.ConnConfig.RuntimeParams["plan_cache_mode"] = planCacheMode
+	pool, err := pgxpool.NewWithConfig(e.t.Context(), config)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(pool.Close)
+	return pool
+}
 
 // A session that was opened on an empty database keeps its plans until the tables are analysed. They must be good ones
 // then, too: with a plan that reads all of a tenant's invoices every request is slower than the one before.
 func TestTheLookUpReadsByKeyAndByClaimAlsoBeforeTheTablesAreAnalysed(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	config := e.pool.Config()
-	config.MaxConns = 1 // whose counters are read below
-	config.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := e.single("force_generic_plan")
 	e.pool, e.Service = pool, NewService(pool, Options{})
 	for i := range 20 {
 		e.mustIssue(fmt.Sprint("K", i), orderOf(t, fmt.Sprint("SO-", i)))
@@ -46,13 +55,7 @@ func TestTheLookUpReadsByKeyAndByClaimAlsoBeforeTheTablesAreAnalysed(t *testing.
 func TestNoStatementOfIssuingIsPlannedAnewWithEachRequest(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	config := e.pool.Config()
-	config.MaxConns = 1 // whose statements are looked at below
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := e.single("auto")
 	e.pool, e.Service = pool, NewService(pool, Options{})
 	const requests = 30
 	for i := range requests {
@@ -79,5 +82,56 @@ func TestNoStatementOfIssuingIsPlannedAnewWithEachRequest(t *testing.T) {
 		if !seen[name] {
 			t.Errorf("%s is not among the prepared statements %v", name, seen)
 		}
+	}
+}
+
+// Whatever a session has been asked before, a list is planned for the filters at hand: a plan for all of them reads all of a tenant's
+// invoices to find one by its key.
+func TestListsArePlannedForTheirFilters(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	e.mustIssue("K1", orderOf(t, "SO-1"))
+	pool := e.single("force_generic_plan")
+	service := NewService(pool, Options{})
+	items, _, err := service.List(t.Context(), tenant, Filter{Key: "K1"}, Page{})
+	if err != nil || len(items) != 1 {
+		t.Errorf("%d invoices of the key, %v", len(items), err)
+	}
+	if _, err := service.ListConflicts(t.Context(), tenant, "K1", Walk{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := service.ListAudit(t.Context(), tenant, AuditFilter{Subject: "K1"}, Walk{}); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"InvoiceList", "KeyConflictList", "AuditEntryList"} {
+		var custom, generic int
+		if err := pool.QueryRow(t.Context(), `SELECT custom_plans, generic_plans FROM pg_prepared_statements
+			WHERE statement LIKE '-- name: ' || $1 || ' :%'`, name).Scan(&custom, &generic); err != nil || custom != 1 || generic != 0 {
+			t.Errorf("%s has %d plans of its own and %d for all filters, %v", name, custom, generic, err)
+		}
+	}
+}
+
+func TestWhatNoInvoiceCanBeIsNotLookedFor(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	e.mustIssue("K1", orderOf(t, "SO-1"))
+	pool := e.single("auto")
+	service := NewService(pool, Options{})
+	for _, f := range []Filter{{Status: "paid"}, {Role: "invoice"}, {Status: "issued", Role: "Final"}} {
+		items, next, err := service.List(t.Context(), tenant, f, Page{})
+		if err != nil || items == nil || len(items) != 0 || next != nil {
+			t.Errorf("%+v: %v, %v, %v", f, items, next, err)
+		}
+		if _, _, err := service.List(t.Context(), tenant, f, Page{Limit: MaxPage + 1}); problem.As(err) == nil {
+			t.Errorf("%+v with a wrong limit: %v", f, err)
+		}
+	}
+	var asked int
+	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '-- name: InvoiceList :%'").Scan(&asked); err != nil || asked != 0 {
+		t.Errorf("the database was asked for it, %v", err)
+	}
+	if items, _, err := service.List(t.Context(), tenant, Filter{Status: "issued", Role: "final"}, Page{}); err != nil || len(items) != 1 {
+		t.Errorf("%d invoices, %v", len(items), err)
 	}
 }

@@ -315,3 +315,35 @@ func notFound(err error) error {
 	}
 	return fmt.Errorf("want no rows, got %w", err)
 }
+
+func TestAScopeThatIsPlannedAnewIsSoUntilItsTransactionEnds(t *testing.T) {
+	t.Parallel()
+	config := testdb.ERP(t).Config()
+	config.MaxConns = 1
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	scope := tenantdb.New(pool).Of("a").PlannedAnew()
+	const who = "SELECT concat_ws(' ', current_user, current_setting('invoicebridge.tenants', true), current_setting('plan_cache_mode'))"
+	look := func(name string, from interface {
+		QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	}, want string) {
+		t.Helper()
+		var got string
+		if err := from.QueryRow(t.Context(), who).Scan(&got); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
+		}
+	}
+	const within = tenantdb.Role + " a force_custom_plan"
+	look("a statement", scope, within)
+	if err := pgx.BeginFunc(t.Context(), scope, func(tx pgx.Tx) error {
+		look("a transaction", tx, within)
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	look("another scope", tenantdb.New(pool).Of("a"), tenantdb.Role+" a auto")
+	look("the connection afterwards", pool, config.ConnConfig.User+"  auto")
+}

@@ -11,6 +11,17 @@ import (
 // transaction; the settings end with it.
 const scopeSQL = "SELECT set_config('role', '" + Role + "', true), set_config('invoicebridge.tenants', $1, true)"
 
+// anewSQL is scopeSQL where PlannedAnew is asked for.
+const anewSQL = scopeSQL + ", set_config('plan_cache_mode', 'force_custom_plan', true)"
+
+// scopeSQL is what stands before the scope's statements.
+func (s Scope) scopeSQL() string {
+	if s.anew {
+		return anewSQL
+	}
+	return scopeSQL
+}
+
 // Exec runs one statement, which is committed when it returns without an error.
 func (s Scope) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	if s.unscoped {
@@ -37,7 +48,7 @@ func (s Scope) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, er
 		return s.pool.Query(ctx, sql, args...)
 	}
 	var batch pgx.Batch
-	batch.Queue(scopeSQL, s.setting())
+	batch.Queue(s.scopeSQL(), s.setting())
 	batch.Queue(sql, args...)
 	results := s.pool.SendBatch(ctx, &batch)
 	if _, err := results.Exec(); err != nil {

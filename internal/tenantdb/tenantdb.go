@@ -81,6 +81,14 @@ type Scope struct {
 	pool     *pgxpool.Pool
 	tenants  []string
 	unscoped bool
+	anew     bool
+}
+
+// PlannedAnew is the same scope, whose statements are planned for just what they are asked with, each time. It is for filters that may or
+// may not be given: a plan that a session keeps for all of them can use none of their indexes. Unscoped it changes nothing.
+func (s Scope) PlannedAnew() Scope {
+	s.anew = true
+	return s
 }
 
 func (s Scope) check(ctx context.Context) error {
@@ -132,6 +140,9 @@ func (s Scope) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, erro
 	}
 	if !s.unscoped {
 		options.BeginQuery = beginSQL(options) + "; SET LOCAL ROLE " + Role + "; SET LOCAL invoicebridge.tenants = '" + s.setting() + "'"
+		if s.anew {
+			options.BeginQuery += "; SET LOCAL plan_cache_mode = force_custom_plan"
+		}
 	}
 	return s.pool.BeginTx(ctx, options)
 }
