@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,8 @@ const (
 	maxAttemptTimeout  = 2 * time.Minute
 	// riverMaxConns are the connections of the queue's own pool: fetching, completing, and a listener.
 	riverMaxConns = 4
+	// otherERPCalls are those that pages and reconciliation make beside the deliveries.
+	otherERPCalls = 8
 )
 
 // CRMConfig is what the CRM side needs to know. Durations and numbers that are 0 stand for their defaults.
@@ -41,7 +44,7 @@ type CRMConfig struct {
 	MaxConns        int32         `name:"max-conns" env:"CRM_MAX_CONNS" default:"8" help:"Connections to the database for orders and deliveries; more than 16 raise the latency, not the rate."`
 	MaxInFlight     int           `name:"max-in-flight" env:"CRM_MAX_IN_FLIGHT" default:"256" help:"Requests at work or waiting at once; those above are answered 429."`
 	RequestTimeout  time.Duration `name:"request-timeout" env:"CRM_REQUEST_TIMEOUT" default:"20s" help:"Time for one request; what runs into it is answered 503."`
-	Workers         int           `name:"workers" env:"CRM_WORKERS" default:"16" help:"Deliveries at once."`
+	Workers         int           `name:"workers" env:"CRM_WORKERS" default:"64" help:"Deliveries at once."`
 	ERPURL          string        `name:"erp-url" env:"ERP_URL" placeholder:"URL" help:"Where the ERP's paths begin, such as https://erp.example/api."`
 	ERPTokens       []string      `name:"erp-token" env:"ERP_TOKENS" sep:";" placeholder:"TENANT=TOKEN" help:"The ERP's bearer token of a tenant; once per tenant, in the variable separated by semicolons. TENANT=@PATH reads it from a file."`
 	AttemptTimeout  time.Duration `name:"attempt-timeout" env:"ATTEMPT_TIMEOUT" default:"30s" help:"Time for one attempt at the ERP, the answer's body included."`
@@ -107,7 +110,10 @@ func (c CRMConfig) validateAttemptTimeout() error {
 func (c CRMConfig) erpClient() (*erpapi.Client, error) { return c.tracedClient(nil) }
 
 func (c CRMConfig) tracedClient(traces *telemetry.Traces) (*erpapi.Client, error) {
-	return erpapi.NewClient(erpapi.ClientConfig{BaseURL: c.ERPURL, AttemptTimeout: c.AttemptTimeout, Wrap: traces.Wrap("erp")})
+	return erpapi.NewClient(erpapi.ClientConfig{
+		BaseURL: c.ERPURL, AttemptTimeout: c.AttemptTimeout, KeptConnections: cmp.Or(c.Workers, jobs.DefaultWorkers) + otherERPCalls,
+		Wrap: traces.Wrap("erp"),
+	})
 }
 
 // CRMSchema is what the CRM side's database must look like for this program.

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -205,6 +208,53 @@ func TestDeliveryThatDoesNotEndIsLeftUnknownWhenTheServiceStops(t *testing.T) {
 	<-arrived
 	r.stopped()
 	r.until(crm.StatusUnknown)
+}
+
+// A connection that is not kept is opened anew for the next delivery, with all its handshakes.
+func TestAConnectionToTheERPIsKeptForEachDeliveryAtOnce(t *testing.T) {
+	t.Parallel()
+	const workers = 100
+	var opened atomic.Int64
+	arrived, answer := make(chan struct{}), make(chan struct{})
+	erp := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		arrived <- struct{}{}
+		<-answer
+		issuing(w, req)
+	}))
+	erp.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	erp.Start()
+	t.Cleanup(erp.Close)
+	cfg := goodCRMConfig()
+	cfg.ERPURL, cfg.Workers = erp.URL, workers
+	client, err := cfg.erpClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	for range 3 {
+		var all sync.WaitGroup
+		for i := range workers {
+			all.Go(func() {
+				if x := client.CreateInvoice(t.Context(), "token", fmt.Sprint("k-", i), []byte(orderBody)); !x.Complete {
+					t.Errorf("call %d: %v", i, x.Err)
+				}
+			})
+		}
+		for range workers {
+			<-arrived
+		}
+		for range workers {
+			answer <- struct{}{}
+		}
+		all.Wait()
+	}
+	if n := opened.Load(); n != workers {
+		t.Errorf("%d connections were opened for %d deliveries at once", n, workers)
+	}
 }
 
 func TestCRMSideRefusesASchemaItDoesNotKnow(t *testing.T) {

@@ -27,6 +27,8 @@ type ClientConfig struct {
 	AttemptTimeout time.Duration    // for one call from its beginning to the end of its answer; 0: DefaultAttemptTimeout
 	MaxAnswerBytes int64            // longer answers are cut; 0: DefaultMaxAnswerBytes
 	Now            func() time.Time // read only for a Retry-After date in an answer without Date; nil: time.Now
+	// KeptConnections is how many connections stay open between calls; see outbound.Config.
+	KeptConnections int
 	// Wrap, where given, is put around what sends the requests; see outbound.Config.
 	Wrap func(http.RoundTripper) http.RoundTripper
 }
@@ -58,7 +60,9 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	client, err := outbound.New(outbound.Config{Timeout: cfg.AttemptTimeout, MaxAnswer: cfg.MaxAnswerBytes, Wrap: cfg.Wrap})
+	client, err := outbound.New(outbound.Config{
+		Timeout: cfg.AttemptTimeout, MaxAnswer: cfg.MaxAnswerBytes, KeptConnections: cfg.KeptConnections, Wrap: cfg.Wrap,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("the ERP's client: %w", err)
 	}

@@ -18,7 +18,7 @@ import (
 
 // How River is set, unless Config says otherwise.
 const (
-	DefaultWorkers            = 16
+	DefaultWorkers            = 64 // they share transactions, so more of them cost few more commits
 	DefaultSweepInterval      = time.Minute
 	DefaultSoftStopTimeout    = 20 * time.Second
 	DefaultCompletedRetention = time.Hour // completed jobs tell nothing that operations and attempts don't

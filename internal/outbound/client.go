@@ -26,6 +26,9 @@ type Config struct {
 	// loses the request that is put on it, and whether it was worked on stays open; where that doubt is dear (a
 	// request that must not be repeated), a handshake is cheap.
 	FreshConnections bool
+	// KeptConnections is how many idle connections to a host stay open for the next requests. Who has more requests at once
+	// opens connections again and again. The default is 64.
+	KeptConnections int
 	// Wrap, where given, is put around what sends the requests, to watch them. It must neither send again nor change
 	// what is sent but for its header.
 	Wrap func(http.RoundTripper) http.RoundTripper
@@ -33,8 +36,8 @@ type Config struct {
 
 const (
 	defaultMaxAnswer = 1 << 20
+	defaultKept      = 64
 	maxAnswerHeader  = 64 << 10
-	idleConnections  = 64
 	idleTimeout      = 30 * time.Second // shorter than what servers usually keep, so that they rarely hang up first
 	// A host that does not take connections is not worth the whole exchange's time: nothing is lost by giving up early.
 	connectTimeout = 5 * time.Second
@@ -65,6 +68,9 @@ func New(cfg Config) (*Client, error) {
 	if cfg.MaxAnswer <= 0 {
 		cfg.MaxAnswer = defaultMaxAnswer
 	}
+	if cfg.KeptConnections <= 0 {
+		cfg.KeptConnections = defaultKept
+	}
 	c := &Client{timeout: cfg.Timeout, maxAnswer: cfg.MaxAnswer, transport: newTransport(cfg)}
 	c.send = c.transport
 	if cfg.Wrap != nil {
@@ -85,7 +91,7 @@ func newTransport(cfg Config) *http.Transport {
 		Protocols:              protocols,
 		DisableKeepAlives:      cfg.FreshConnections,
 		DisableCompression:     true,
-		MaxIdleConnsPerHost:    idleConnections,
+		MaxIdleConnsPerHost:    cfg.KeptConnections,
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxAnswerHeader,
 	}
