@@ -152,6 +152,15 @@ func (d *delivery) state(id uuid.UUID) state {
 	return s
 }
 
+// leaseOf is until when an operation's attempt has its turn.
+func (d *delivery) leaseOf(id uuid.UUID) (until time.Time) {
+	d.t.Helper()
+	if err := d.pool.QueryRow(context.Background(), "SELECT lease_until FROM operations WHERE id = $1", id).Scan(&until); err != nil {
+		d.t.Fatal(err)
+	}
+	return until
+}
+
 // wantState compares what a test cares about.
 func (d *delivery) wantState(id uuid.UUID, status, reason, outcomes string) state {
 	d.t.Helper()
