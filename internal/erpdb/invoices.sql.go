@@ -128,43 +128,48 @@ func (q *Queries) InvoiceList(ctx context.Context, arg InvoiceListParams) ([]Inv
 }
 
 const invoiceListSettled = `-- name: InvoiceListSettled :many
-SELECT w.position::integer AS position, true AS by_key, i.id, i.number, i.operation_key, i.fingerprint_version,
-       i.fingerprint, i.document, i.created_at, r.expires_at, now()::timestamptz AS asked_at
-FROM (SELECT unnest((SELECT $1::integer[])) AS position, unnest((SELECT $2::text[])) AS tenant_id,
-             unnest((SELECT $3::text[])) AS key) AS w
-CROSS JOIN LATERAL (
-    SELECT inv.id, inv.number, inv.operation_key, inv.fingerprint_version, inv.fingerprint, inv.document, inv.created_at
-    FROM invoices AS inv
-    WHERE inv.tenant_id = w.tenant_id AND inv.operation_key = w.key
-    OFFSET 0) AS i
-LEFT JOIN idempotency_records AS r ON r.tenant_id = w.tenant_id AND r.operation = $4 AND r.key = w.key
-UNION ALL
-SELECT w.position::integer, false, i.id, i.number, i.operation_key, i.fingerprint_version,
-       i.fingerprint, i.document, i.created_at, NULL::timestamptz, now()::timestamptz
+SELECT w.position::integer AS position, false AS by_key, i.id, i.number, i.operation_key, i.fingerprint_version,
+       i.fingerprint, i.document, i.created_at, NULL::timestamptz AS expires_at, now()::timestamptz AS asked_at
 FROM (SELECT unnest((SELECT $1::integer[])) AS position,
              unnest((SELECT $2::text[])) AS tenant_id,
              unnest((SELECT $3::text[])) AS key,
-             unnest((SELECT $5::text[])) AS source,
-             unnest((SELECT $6::text[])) AS order_id,
-             unnest((SELECT $7::text[])) AS role,
-             unnest((SELECT $8::bigint[])) AS sequence) AS w
+             unnest((SELECT $4::text[])) AS source,
+             unnest((SELECT $5::text[])) AS order_id,
+             unnest((SELECT $6::text[])) AS role,
+             unnest((SELECT $7::bigint[])) AS sequence) AS w
 CROSS JOIN LATERAL (
     SELECT inv.id, inv.number, inv.operation_key, inv.fingerprint_version, inv.fingerprint, inv.document, inv.created_at
     FROM invoices AS inv
     WHERE inv.tenant_id = w.tenant_id AND inv.source = w.source AND inv.order_id = w.order_id
       AND inv.role = w.role AND inv.sequence = w.sequence AND inv.operation_key <> w.key
     OFFSET 0) AS i
+UNION ALL
+SELECT w.position::integer, true, i.id, i.number, i.operation_key, i.fingerprint_version,
+       i.fingerprint, i.document, i.created_at, r.expires_at, now()::timestamptz
+FROM (SELECT unnest((SELECT $1::integer[])) AS position,
+             unnest((SELECT $2::text[])) AS tenant_id,
+             unnest((SELECT $3::text[])) AS key) AS w
+CROSS JOIN LATERAL (
+    SELECT inv.id, inv.number, inv.operation_key, inv.fingerprint_version, inv.fingerprint, inv.document, inv.created_at
+    FROM invoices AS inv
+    WHERE inv.tenant_id = w.tenant_id AND inv.operation_key = w.key
+    OFFSET 0) AS i
+LEFT JOIN LATERAL (
+    SELECT rec.expires_at
+    FROM idempotency_records AS rec
+    WHERE rec.tenant_id = w.tenant_id AND rec.operation = $8 AND rec.key = w.key
+    OFFSET 0) AS r ON true
 `
 
 type InvoiceListSettledParams struct {
 	Positions []int32
 	TenantIds []string
 	Keys      []string
-	Operation string
 	Sources   []string
 	OrderIds  []string
 	Roles     []string
 	Sequences []int64
+	Operation string
 }
 
 type InvoiceListSettledRow struct {
@@ -186,17 +191,17 @@ type InvoiceListSettledRow struct {
 // what it does not find is still open: the unique constraints decide that.
 // The arrays come by sub-selects, so that the planner can't count them: where it can, a plan for just these seems cheaper to it than
 // one for all, and it makes one for each request, which takes many times as long as the look-up itself.
-// OFFSET 0 keeps the planner to one look-up by index for each row, whatever it believes of the table's size.
+// OFFSET 0 keeps the planner to one look-up by index for each row, whatever it believes of the tables' size.
 func (q *Queries) InvoiceListSettled(ctx context.Context, arg InvoiceListSettledParams) ([]InvoiceListSettledRow, error) {
 	rows, err := q.db.Query(ctx, invoiceListSettled,
 		arg.Positions,
 		arg.TenantIds,
 		arg.Keys,
-		arg.Operation,
 		arg.Sources,
 		arg.OrderIds,
 		arg.Roles,
 		arg.Sequences,
+		arg.Operation,
 	)
 	if err != nil {
 		return nil, err

@@ -50,6 +50,30 @@ func TestTheLookUpReadsByKeyAndByClaimAlsoBeforeTheTablesAreAnalysed(t *testing.
 	}
 }
 
+// The same for what was issued before: its reservation is read by its key, and not by all that are there.
+func TestTheLookUpOfARepeatReadsItsOwnReservationAlsoBeforeTheTablesAreAnalysed(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	pool := e.single("force_generic_plan")
+	e.pool, e.Service = pool, NewService(pool, Options{})
+	const repeats = 20
+	for i := range repeats {
+		e.mustIssue(fmt.Sprint("K", i), orderOf(t, fmt.Sprint("SO-", i)))
+	}
+	for i := range repeats {
+		if a := e.mustIssue(fmt.Sprint("K", i), orderOf(t, fmt.Sprint("SO-", i))); !a.Replayed {
+			t.Errorf("%+v", a)
+		}
+	}
+	e.exec(`SELECT pg_stat_force_next_flush()`)
+	if n := e.count(`SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'idempotency_records_pkey'`); n != repeats {
+		t.Errorf("%d rows read of %d", n, repeats)
+	}
+	if n := e.count(`SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'idempotency_records'`); n != 0 {
+		t.Errorf("%d rows read without an index", n)
+	}
+}
+
 // To plan the look-up takes many times as long as to do it. It is planned anew with each request as long as the planner can see what is
 // looked up: it then takes a plan for just that for a cheaper one.
 func TestNoStatementOfIssuingIsPlannedAnewWithEachRequest(t *testing.T) {

@@ -41,20 +41,9 @@ WHERE (SELECT set_config('lock_timeout', @lock_timeout::text, true)) IS NOT NULL
 -- what it does not find is still open: the unique constraints decide that.
 -- The arrays come by sub-selects, so that the planner can't count them: where it can, a plan for just these seems cheaper to it than
 -- one for all, and it makes one for each request, which takes many times as long as the look-up itself.
--- OFFSET 0 keeps the planner to one look-up by index for each row, whatever it believes of the table's size.
-SELECT w.position::integer AS position, true AS by_key, i.id, i.number, i.operation_key, i.fingerprint_version,
-       i.fingerprint, i.document, i.created_at, r.expires_at, now()::timestamptz AS asked_at
-FROM (SELECT unnest((SELECT @positions::integer[])) AS position, unnest((SELECT @tenant_ids::text[])) AS tenant_id,
-             unnest((SELECT @keys::text[])) AS key) AS w
-CROSS JOIN LATERAL (
-    SELECT inv.id, inv.number, inv.operation_key, inv.fingerprint_version, inv.fingerprint, inv.document, inv.created_at
-    FROM invoices AS inv
-    WHERE inv.tenant_id = w.tenant_id AND inv.operation_key = w.key
-    OFFSET 0) AS i
-LEFT JOIN idempotency_records AS r ON r.tenant_id = w.tenant_id AND r.operation = @operation AND r.key = w.key
-UNION ALL
-SELECT w.position::integer, false, i.id, i.number, i.operation_key, i.fingerprint_version,
-       i.fingerprint, i.document, i.created_at, NULL::timestamptz, now()::timestamptz
+-- OFFSET 0 keeps the planner to one look-up by index for each row, whatever it believes of the tables' size.
+SELECT w.position::integer AS position, false AS by_key, i.id, i.number, i.operation_key, i.fingerprint_version,
+       i.fingerprint, i.document, i.created_at, NULL::timestamptz AS expires_at, now()::timestamptz AS asked_at
 FROM (SELECT unnest((SELECT @positions::integer[])) AS position,
              unnest((SELECT @tenant_ids::text[])) AS tenant_id,
              unnest((SELECT @keys::text[])) AS key,
@@ -67,7 +56,23 @@ CROSS JOIN LATERAL (
     FROM invoices AS inv
     WHERE inv.tenant_id = w.tenant_id AND inv.source = w.source AND inv.order_id = w.order_id
       AND inv.role = w.role AND inv.sequence = w.sequence AND inv.operation_key <> w.key
-    OFFSET 0) AS i;
+    OFFSET 0) AS i
+UNION ALL
+SELECT w.position::integer, true, i.id, i.number, i.operation_key, i.fingerprint_version,
+       i.fingerprint, i.document, i.created_at, r.expires_at, now()::timestamptz
+FROM (SELECT unnest((SELECT @positions::integer[])) AS position,
+             unnest((SELECT @tenant_ids::text[])) AS tenant_id,
+             unnest((SELECT @keys::text[])) AS key) AS w
+CROSS JOIN LATERAL (
+    SELECT inv.id, inv.number, inv.operation_key, inv.fingerprint_version, inv.fingerprint, inv.document, inv.created_at
+    FROM invoices AS inv
+    WHERE inv.tenant_id = w.tenant_id AND inv.operation_key = w.key
+    OFFSET 0) AS i
+LEFT JOIN LATERAL (
+    SELECT rec.expires_at
+    FROM idempotency_records AS rec
+    WHERE rec.tenant_id = w.tenant_id AND rec.operation = @operation AND rec.key = w.key
+    OFFSET 0) AS r ON true;
 
 -- name: InvoiceListCorrected :batchmany
 -- The invoices that are to be corrected, by id or by number, and what has been credited on each so far. Only exact
