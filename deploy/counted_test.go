@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"invoicebridge/internal/auth"
+	"invoicebridge/internal/testdb"
 )
 
 // invoice asks the ERP for an invoice.
@@ -25,6 +26,13 @@ func (s service) invoice(t *testing.T, key, order, quantity string) int {
 	}
 	defer response.Body.Close()
 	return response.StatusCode
+}
+
+// shows says whether a line is in the service's figures.
+func (s service) shows(t *testing.T, line string) bool {
+	t.Helper()
+	_, text := s.do(t, http.MethodGet, "/metrics", auth.RoleMetrics, "")
+	return strings.Contains("\n"+text, "\n"+line+"\n")
 }
 
 func (s service) wantShown(t *testing.T, lines ...string) {
@@ -77,4 +85,10 @@ func TestWhatHappensIsCountedAsWhatItIs(t *testing.T) {
 		`crm_intake_refusals_total{type="malformed-request"} 1`, `crm_intake_refusals_total{type="invalid-order"} 1`,
 		`crm_submitted_orders_total{channel="api",outcome="refused"} 1`, `crm_submitted_orders_total{channel="api",outcome="created"} 1`,
 		`crm_submitted_orders_total{channel="api",outcome="already_there"} 1`, `logins_total{result="refused"} 1`, `logins_total{result="ok"} 0`)
+
+	delivered := `crm_delivery_attempts_total{outcome="delivered"} 1`
+	testdb.Await(t, "the order's delivery is counted", func() bool { return crm.shows(t, delivered) })
+	crm.wantShown(t,
+		`crm_group_commit_operations_count{step="begin"} 1`, `crm_group_commit_operations_sum{step="begin"} 1`,
+		`crm_group_commit_operations_bucket{step="end",le="1"} 1`, `crm_group_commit_operations_count{step="end"} 1`)
 }

@@ -307,7 +307,7 @@ func TestNoFigureHasALabelThatGrowsWithTheBusiness(t *testing.T) {
 	shown.scrape(t, crm)
 	allowed := []string{
 		"channel", "figures", "from", "goversion", "instance", "job", "kind", "le", "method", "outcome", "quantile", "queue", "reason", "result",
-		"revision", "route", "state", "status", "table", "type", "version",
+		"revision", "route", "state", "status", "step", "table", "type", "version",
 	}
 	for name, all := range shown {
 		for _, s := range all {

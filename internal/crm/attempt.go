@@ -103,9 +103,6 @@ func (d *Deliverer) report(ctx context.Context, a *attempt, row crmdb.DeliveryEn
 	default:
 		log.InfoContext(ctx, "attempt will be repeated", "next_attempt_at", row.DueAt)
 	}
-	if d.opts.Observer == nil {
-		return
-	}
 	d.opts.Observer.AttemptEnded(a.decision.Outcome)
 	if row.Flagged {
 		d.opts.Observer.OperationFlagged(a.decision.Reason)

@@ -39,7 +39,27 @@ type ERP interface {
 type DeliveryObserver interface {
 	AttemptEnded(outcome AttemptOutcome)
 	OperationFlagged(reason Reason)
+	// Committed is told how many operations one transaction has brought a step further.
+	Committed(step GroupStep, operations int)
 }
+
+// GroupStep is what deliveries share transactions for.
+type GroupStep string
+
+// The steps.
+const (
+	GroupBegin GroupStep = "begin" // of attempts
+	GroupEnd   GroupStep = "end"   // outcomes, with the completion of their jobs
+)
+
+// GroupSteps are all of them.
+func GroupSteps() []GroupStep { return []GroupStep{GroupBegin, GroupEnd} }
+
+type nobody struct{}
+
+func (nobody) AttemptEnded(AttemptOutcome) {}
+func (nobody) OperationFlagged(Reason)     {}
+func (nobody) Committed(GroupStep, int)    {}
 
 // DelivererOptions are a Deliverer's settings. Zero values are usable, except that without Token every tenant is
 // without one.
@@ -50,8 +70,8 @@ type DelivererOptions struct {
 	TotalTime time.Duration // 0: DefaultTotalTime
 	BackOff   BackOff       // zero: DefaultBackOff
 	Jitter    func() float64
-	Logger    *slog.Logger // nil discards
-	Observer  DeliveryObserver
+	Logger    *slog.Logger     // nil discards
+	Observer  DeliveryObserver // nil: nobody
 }
 
 // Deliverer brings operations to the ERP. It is safe for concurrent use, also by several processes on one database.
@@ -79,6 +99,9 @@ func NewDeliverer(pool *pgxpool.Pool, erp ERP, opts DelivererOptions) *Deliverer
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Observer == nil {
+		opts.Observer = nobody{}
 	}
 	d := &Deliverer{pool: pool, erp: erp, opts: opts}
 	d.begins.do, d.ends.do = d.beginTogether, d.endTogether

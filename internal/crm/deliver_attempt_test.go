@@ -260,6 +260,11 @@ type counts struct {
 	mu       sync.Mutex
 	attempts map[crm.AttemptOutcome]int
 	flagged  map[crm.Reason]int
+	groups   map[crm.GroupStep][]int // what each transaction brought further
+}
+
+func newCounts() *counts {
+	return &counts{attempts: map[crm.AttemptOutcome]int{}, flagged: map[crm.Reason]int{}, groups: map[crm.GroupStep][]int{}}
 }
 
 func (c *counts) AttemptEnded(o crm.AttemptOutcome) {
@@ -268,6 +273,11 @@ func (c *counts) AttemptEnded(o crm.AttemptOutcome) {
 	c.attempts[o]++
 }
 func (c *counts) OperationFlagged(r crm.Reason) { c.mu.Lock(); defer c.mu.Unlock(); c.flagged[r]++ }
+func (c *counts) Committed(s crm.GroupStep, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.groups[s] = append(c.groups[s], n)
+}
 
 func TestAfterTheTotalTimeAnOperationIsFlaggedOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -279,7 +289,7 @@ func TestAfterTheTotalTimeAnOperationIsFlaggedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := setupDelivery(t)
-			seen := &counts{attempts: map[crm.AttemptOutcome]int{}, flagged: map[crm.Reason]int{}}
+			seen := newCounts()
 			d.opts.Observer = seen
 			d.erp.OnPost(tc.handle)
 			id := d.operation("SO-1001")

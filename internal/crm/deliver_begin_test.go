@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -114,22 +115,13 @@ func TestALockedOperationHoldsUpNobodyThatBeginsWithIt(t *testing.T) {
 	d := setupDelivery(t)
 	b, ids := d.holdBeginnings(6)
 	locked := ids[3]
-	tx, err := d.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback(context.Background()) }()
-	if _, err := tx.Exec(t.Context(), "SELECT FROM operations WHERE id = $1 FOR NO KEY UPDATE", locked); err != nil {
-		t.Fatal(err)
-	}
+	unlock := d.lock(locked)
 	b.join(t.Context(), ids[1:]...)
 	b.release()
 	b.wantEnded(5, locked)
 	b.wantBegunTogether(ids[1], ids[2], ids[4], ids[5])
 	d.wantState(locked, "pending", "", "")
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	unlock()
 	b.wantEnded(1, uuid.Nil)
 	for _, id := range ids {
 		d.wantState(id, "succeeded", "", "delivered")
@@ -177,4 +169,21 @@ func TestADeliveryThatIsCalledOffWhileItWaitsBeginsNothing(t *testing.T) {
 	b.wantEnded(3, ids[1])
 	b.wantBegunTogether(ids[2:]...)
 	d.wantState(ids[1], "pending", "", "")
+}
+
+func TestHowManyBeginTogetherIsCounted(t *testing.T) {
+	d, seen := setupDelivery(t), newCounts()
+	d.opts.Observer = seen
+	b, ids := d.holdBeginnings(5)
+	unlock := d.lock(ids[4])
+	b.join(t.Context(), ids[1:]...)
+	b.release()
+	b.wantEnded(4, ids[4])
+	unlock()
+	b.wantEnded(1, uuid.Nil)
+	b.deliver(t.Context(), ids[0]) // nothing is left to begin
+	b.wantEnded(1, uuid.Nil)
+	if diff := cmp.Diff([]int{1, 3, 1}, seen.groups[crm.GroupBegin]); diff != "" {
+		t.Error(diff)
+	}
 }

@@ -43,6 +43,7 @@ func (d *Deliverer) beginTogether(ctx context.Context, group []*beginning) {
 		b := waiting[row.ID]
 		b.row, b.shared = &row, shared
 	}
+	d.committed(GroupBegin, len(rows))
 }
 
 func (d *Deliverer) beginAll(ctx context.Context, db crmdb.DBTX, ids []uuid.UUID) ([]crmdb.DeliveryBeginRow, error) {
@@ -63,6 +64,9 @@ func (d *Deliverer) beginAlone(ctx context.Context, id uuid.UUID) (row crmdb.Del
 		}
 		return err
 	})
+	if err == nil {
+		d.committed(GroupBegin, 1)
+	}
 	return row, err
 }
 
@@ -104,6 +108,7 @@ func (d *Deliverer) endTogether(ctx context.Context, group []*ending) {
 			e.row, e.shared = &row, shared
 		}
 	}
+	d.committed(GroupEnd, len(rows))
 }
 
 // attemptID tells the attempts of a group apart: two of them may be at one operation, of which one was overtaken.
@@ -142,6 +147,9 @@ func (d *Deliverer) endAlone(ctx context.Context, e *ending) (row crmdb.Delivery
 		}
 		return completeJobs(ctx, tx, group, rows)
 	})
+	if err == nil {
+		d.committed(GroupEnd, 1)
+	}
 	return row, err
 }
 
@@ -183,6 +191,13 @@ func completeJobs(ctx context.Context, tx pgx.Tx, group []*ending, written map[a
 		}
 	}
 	return nil
+}
+
+// committed tells how many went together; a transaction that found nobody's turn has brought nothing about.
+func (d *Deliverer) committed(step GroupStep, operations int) {
+	if operations > 0 {
+		d.opts.Observer.Committed(step, operations)
+	}
 }
 
 // shared traces what several have in common; one alone has it in its own trace.

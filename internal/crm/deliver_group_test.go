@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -84,6 +85,15 @@ func TestOutcomesThatWaitAreWrittenTogether(t *testing.T) {
 	}
 	if len(g.all) != 2 || len(g.all[1]) != 7 {
 		t.Errorf("jobs were completed as %v", g.all)
+	}
+}
+
+func TestHowManyOutcomesAreWrittenTogetherIsCounted(t *testing.T) {
+	d, g, seen := setupDelivery(t), newGroups(), newCounts()
+	d.opts.Observer = seen
+	d.together(g, 5, func([]uuid.UUID) {})
+	if diff := cmp.Diff([]int{1, 4}, seen.groups[crm.GroupEnd]); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -152,6 +152,21 @@ func (d *delivery) state(id uuid.UUID) state {
 	return s
 }
 
+// lock is somebody who has an operation's row until unlock.
+func (d *delivery) lock(id uuid.UUID) (unlock func()) {
+	d.t.Helper()
+	tx, err := d.pool.Begin(context.Background())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	unlock = func() { _ = tx.Rollback(context.Background()) }
+	d.t.Cleanup(unlock)
+	if _, err := tx.Exec(context.Background(), "SELECT FROM operations WHERE id = $1 FOR NO KEY UPDATE", id); err != nil {
+		d.t.Fatal(err)
+	}
+	return unlock
+}
+
 // leaseOf is until when an operation's attempt has its turn.
 func (d *delivery) leaseOf(id uuid.UUID) (until time.Time) {
 	d.t.Helper()

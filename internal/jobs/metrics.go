@@ -15,6 +15,7 @@ type Metrics struct {
 	flagged   *prometheus.CounterVec
 	submitted *prometheus.CounterVec
 	enqueued  prometheus.Counter
+	groups    *prometheus.HistogramVec
 	figures   figureGroups
 }
 
@@ -39,6 +40,10 @@ func NewMetrics(pool *pgxpool.Pool, log *slog.Logger) *Metrics {
 		submitted: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "crm_submitted_orders_total", Help: "Orders that were submitted, by the way they came in and what they led to.",
 		}, []string{"channel", "outcome"}),
+		groups: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "crm_group_commit_operations", Help: "Operations that one transaction brought a step further together.",
+			Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128},
+		}, []string{"step"}),
 		figures: newCRMFigures(pool, logger(log)),
 	}
 	for _, outcome := range crm.AttemptOutcomes() { // 0 is there from the start, so that a first one is an increase
@@ -46,6 +51,9 @@ func NewMetrics(pool *pgxpool.Pool, log *slog.Logger) *Metrics {
 	}
 	for _, reason := range crm.Reasons() {
 		m.flagged.WithLabelValues(string(reason))
+	}
+	for _, step := range crm.GroupSteps() {
+		m.groups.WithLabelValues(string(step))
 	}
 	for _, channel := range crm.Channels() {
 		for _, outcome := range crm.Outcomes() {
@@ -65,6 +73,11 @@ func (m *Metrics) OperationFlagged(reason crm.Reason) {
 	m.flagged.WithLabelValues(string(reason)).Inc()
 }
 
+// Committed implements crm.DeliveryObserver.
+func (m *Metrics) Committed(step crm.GroupStep, operations int) {
+	m.groups.WithLabelValues(string(step)).Observe(float64(operations))
+}
+
 // OrderSubmitted is told what a submitted order led to; nothing is counted of those that others took with them.
 func (m *Metrics) OrderSubmitted(channel crm.Channel, outcome crm.Outcome) {
 	if outcome != crm.OutcomeNone {
@@ -80,6 +93,7 @@ func (m *Metrics) Describe(descs chan<- *prometheus.Desc) {
 	m.flagged.Describe(descs)
 	m.submitted.Describe(descs)
 	m.enqueued.Describe(descs)
+	m.groups.Describe(descs)
 	m.figures.describe(descs)
 }
 
@@ -89,5 +103,6 @@ func (m *Metrics) Collect(metrics chan<- prometheus.Metric) {
 	m.flagged.Collect(metrics)
 	m.submitted.Collect(metrics)
 	m.enqueued.Collect(metrics)
+	m.groups.Collect(metrics)
 	m.figures.collect(metrics)
 }
