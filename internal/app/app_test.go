@@ -132,7 +132,7 @@ func TestPortInUseIsToldWithItsAddress(t *testing.T) {
 func TestEveryMistakeInTheConfigurationIsNamedWithItsVariable(t *testing.T) {
 	t.Parallel()
 	err := app.ERPConfig{
-		Listen: "8080", DatabaseURL: "postgres://u:hush@/x?port=none", MaxConns: -1, MaxInFlight: -1, ReplayCache: -1,
+		Listen: "8080", DatabaseURL: "postgres://u:hush@/x?port=none", MaxConns: -1, MaxInFlight: -1, MaxPerTenant: -1, ReplayCache: -1,
 		KeyRetention: time.Minute, RequestTimeout: time.Hour, ShutdownTimeout: time.Nanosecond,
 		Registering: app.RegisterConfig{Workers: -1, TargetTimeout: time.Hour, TotalTime: 1, HeldTime: 1, SweepInterval: 1},
 	}.Check()
@@ -140,7 +140,7 @@ func TestEveryMistakeInTheConfigurationIsNamedWithItsVariable(t *testing.T) {
 		t.Fatal("nothing was found wrong")
 	}
 	for _, variable := range []string{
-		"ERP_LISTEN", "ERP_DATABASE_URL", "ERP_MAX_CONNS", "ERP_MAX_IN_FLIGHT", "ERP_REPLAY_CACHE", "ERP_KEY_RETENTION", "ERP_REQUEST_TIMEOUT", "ERP_SHUTDOWN_TIMEOUT",
+		"ERP_LISTEN", "ERP_DATABASE_URL", "ERP_MAX_CONNS", "ERP_MAX_IN_FLIGHT", "ERP_MAX_IN_FLIGHT_PER_TENANT", "ERP_REPLAY_CACHE", "ERP_KEY_RETENTION", "ERP_REQUEST_TIMEOUT", "ERP_SHUTDOWN_TIMEOUT",
 		"ERP_REGISTER_WORKERS", "ERP_TARGET_TIMEOUT", "ERP_REGISTER_TOTAL_TIME", "ERP_REGISTER_HELD_TIME", "ERP_REGISTER_SWEEP_INTERVAL",
 	} {
 		if strings.Count(err.Error(), variable+": ") != 1 {

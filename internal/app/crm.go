@@ -42,7 +42,8 @@ type CRMConfig struct {
 	Listen          string        `name:"listen" env:"CRM_LISTEN" default:"127.0.0.1:8081" help:"Address to listen on; port 0 takes a free one."`
 	DatabaseURL     string        `name:"database-url" env:"CRM_DATABASE_URL" placeholder:"URL" help:"Address of the CRM side's PostgreSQL database, such as postgres://user:secret@host/crm."`
 	MaxConns        int32         `name:"max-conns" env:"CRM_MAX_CONNS" default:"8" help:"Connections to the database for orders and deliveries; more than 16 raise the latency, not the rate."`
-	MaxInFlight     int           `name:"max-in-flight" env:"CRM_MAX_IN_FLIGHT" default:"256" help:"Requests at work or waiting at once; those above are answered 429."`
+	MaxInFlight     int           `name:"max-in-flight" env:"CRM_MAX_IN_FLIGHT" default:"512" help:"Requests of the API at work or waiting at once; those above are answered 503 before they are looked at."`
+	MaxPerTenant    int           `name:"max-in-flight-per-tenant" env:"CRM_MAX_IN_FLIGHT_PER_TENANT" default:"0" help:"How many of them may be one tenant's; those above are answered 429. 0: half."`
 	RequestTimeout  time.Duration `name:"request-timeout" env:"CRM_REQUEST_TIMEOUT" default:"20s" help:"Time for one request; what runs into it is answered 503."`
 	Workers         int           `name:"workers" env:"CRM_WORKERS" default:"64" help:"Deliveries at once."`
 	ERPURL          string        `name:"erp-url" env:"ERP_URL" placeholder:"URL" help:"Where the ERP's paths begin, such as https://erp.example/api."`
@@ -76,9 +77,7 @@ func (c CRMConfig) Validate() error {
 	if c.MaxConns < 0 || c.MaxConns > 1000 {
 		mistakes = append(mistakes, mistake("CRM_MAX_CONNS", "%d is not from 1 to 1000", c.MaxConns))
 	}
-	if c.MaxInFlight < 0 {
-		mistakes = append(mistakes, mistake("CRM_MAX_IN_FLIGHT", "%d is not positive", c.MaxInFlight))
-	}
+	mistakes = append(mistakes, checkInFlight("CRM_", c.MaxInFlight, c.MaxPerTenant))
 	if c.Workers < 0 || c.Workers > 1000 {
 		mistakes = append(mistakes, mistake("CRM_WORKERS", "%d is not from 1 to 1000", c.Workers))
 	}
@@ -240,7 +239,7 @@ func newCRMSide(cfg CRMConfig, pool, queuePool *pgxpool.Pool, watching *watching
 	}
 	deps.Tokens, deps.Ready, deps.Pool = auth.NewVerifier(store), able.check, pool
 	deps.Queue, deps.Audit = watching.ui, auth.NewAdmin(store)
-	deps.RequestTimeout, deps.MaxInFlight = cfg.RequestTimeout, cfg.MaxInFlight
+	deps.RequestTimeout, deps.MaxInFlight, deps.MaxPerTenant = cfg.RequestTimeout, cfg.MaxInFlight, cfg.MaxPerTenant
 	orders := crm.NewService(pool, inserter, crm.Options{
 		Logger: log, Submitted: metrics.OrderSubmitted, Actions: inserter, ERP: client, Token: tokens.of,
 		ReconcileOverlap: cfg.Reconcile.overlap(),

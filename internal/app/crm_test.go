@@ -41,7 +41,7 @@ func TestEveryMistakeOfTheCRMConfigurationNamesItsVariable(t *testing.T) {
 		t.Fatalf("a good configuration is refused: %v", err)
 	}
 	bad := CRMConfig{
-		Listen: "8081", MaxConns: -1, MaxInFlight: -1, RequestTimeout: 1, Workers: -1, ERPURL: "erp",
+		Listen: "8081", MaxConns: -1, MaxInFlight: -1, MaxPerTenant: -1, RequestTimeout: 1, Workers: -1, ERPURL: "erp",
 		ERPTokens: []string{"acme"}, AttemptTimeout: time.Hour, TotalTime: 1, SweepInterval: 1, ShutdownTimeout: 1,
 	}
 	err := bad.Validate()
@@ -49,7 +49,7 @@ func TestEveryMistakeOfTheCRMConfigurationNamesItsVariable(t *testing.T) {
 		t.Fatal("a wrong configuration is accepted")
 	}
 	for _, variable := range []string{
-		"CRM_LISTEN", "CRM_DATABASE_URL", "CRM_MAX_CONNS", "CRM_MAX_IN_FLIGHT", "CRM_REQUEST_TIMEOUT", "CRM_WORKERS",
+		"CRM_LISTEN", "CRM_DATABASE_URL", "CRM_MAX_CONNS", "CRM_MAX_IN_FLIGHT", "CRM_MAX_IN_FLIGHT_PER_TENANT", "CRM_REQUEST_TIMEOUT", "CRM_WORKERS",
 		"ERP_URL", "ERP_TOKENS", "ATTEMPT_TIMEOUT", "TOTAL_TIME", "CRM_SWEEP_INTERVAL", "SHUTDOWN_TIMEOUT",
 	} {
 		if strings.Count("\n"+err.Error(), "\n"+variable+": ") != 1 {

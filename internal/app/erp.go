@@ -28,7 +28,8 @@ type ERPConfig struct {
 	Listen          string        `name:"listen" env:"ERP_LISTEN" default:"127.0.0.1:8080" help:"Address to listen on; port 0 takes a free one."`
 	DatabaseURL     string        `name:"database-url" env:"ERP_DATABASE_URL" placeholder:"URL" help:"Address of the ERP's PostgreSQL database, such as postgres://user:secret@host/erp."`
 	MaxConns        int32         `name:"max-conns" env:"ERP_MAX_CONNS" default:"8" help:"Connections to the database; more than 16 raise the latency, not the rate."`
-	MaxInFlight     int           `name:"max-in-flight" env:"ERP_MAX_IN_FLIGHT" default:"256" help:"Requests at work or waiting at once; those above are answered 429."`
+	MaxInFlight     int           `name:"max-in-flight" env:"ERP_MAX_IN_FLIGHT" default:"512" help:"Requests of the API at work or waiting at once; those above are answered 503 before they are looked at."`
+	MaxPerTenant    int           `name:"max-in-flight-per-tenant" env:"ERP_MAX_IN_FLIGHT_PER_TENANT" default:"0" help:"How many of them may be one tenant's; those above are answered 429. 0: half."`
 	KeyRetention    time.Duration `name:"key-retention" env:"ERP_KEY_RETENTION" default:"2160h" help:"How long a used key's reservation is kept at least. The invoice remembers its key for ever."`
 	RequestTimeout  time.Duration `name:"request-timeout" env:"ERP_REQUEST_TIMEOUT" default:"20s" help:"Time for one request; what runs into it is answered 503."`
 	ReplayCache     int64         `name:"replay-cache" env:"ERP_REPLAY_CACHE" default:"64" help:"Memory for answers that may be asked for again, in MiB; 0: every replay is read from the database."`
@@ -61,9 +62,7 @@ func (c ERPConfig) Check() error {
 	if c.MaxConns < 0 || c.MaxConns > 1000 {
 		mistakes = append(mistakes, mistake("ERP_MAX_CONNS", "%d is not from 1 to 1000", c.MaxConns))
 	}
-	if c.MaxInFlight < 0 {
-		mistakes = append(mistakes, mistake("ERP_MAX_IN_FLIGHT", "%d is not positive", c.MaxInFlight))
-	}
+	mistakes = append(mistakes, checkInFlight("ERP_", c.MaxInFlight, c.MaxPerTenant))
 	if c.ReplayCache < 0 || c.ReplayCache > 1<<20 {
 		mistakes = append(mistakes, mistake("ERP_REPLAY_CACHE", "%d is not from 0 to 1048576 MiB", c.ReplayCache))
 	}
@@ -73,6 +72,17 @@ func (c ERPConfig) Check() error {
 	mistakes = append(mistakes, validateTimeout("ERP_REQUEST_TIMEOUT", c.RequestTimeout), validateTimeout("ERP_SHUTDOWN_TIMEOUT", c.ShutdownTimeout), c.Registering.check(),
 		c.Reconcile.check(orDefault(c.Registering.TotalTime, invoice.DefaultRegistrationTime)), c.Retention.check(c.KeyRetention), c.Queue.check("ERP_"), c.Access.check("ERP_"), c.Watch.check("ERP_"), c.Debug.check("ERP_"), c.Conns.check("ERP_"))
 	return errors.Join(mistakes...)
+}
+
+func checkInFlight(prefix string, most, share int) error {
+	var all, one error
+	if most < 0 {
+		all = mistake(prefix+"MAX_IN_FLIGHT", "%d is not positive", most)
+	}
+	if share < 0 || most > 0 && share > most {
+		one = mistake(prefix+"MAX_IN_FLIGHT_PER_TENANT", "%d is more than there are for all tenants, or negative", share)
+	}
+	return errors.Join(all, one)
 }
 
 func validateTimeout(variable string, d time.Duration) error {
@@ -168,7 +178,7 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 	}
 	deps.Tokens, deps.Ready, deps.Pool = auth.NewVerifier(store), able.check, pool
 	deps.Queue, deps.Audit = watching.ui, auth.NewAdmin(store)
-	deps.RequestTimeout, deps.MaxInFlight = cfg.RequestTimeout, cfg.MaxInFlight
+	deps.RequestTimeout, deps.MaxInFlight, deps.MaxPerTenant = cfg.RequestTimeout, cfg.MaxInFlight, cfg.MaxPerTenant
 	handler, err := httpapi.NewERP(httpapi.ERPDeps{
 		Deps:     deps,
 		Invoices: cfg.issuer(invoices), Registrations: invoices, Desk: invoices, TokenDesk: auth.NewAdmin(store),

@@ -47,6 +47,7 @@ func TestEachAnswerLeadsToItsState(t *testing.T) {
 		{"504", plain(504), "unknown", "server_error", "lost", ""},
 		{"in progress", refuse(409, problem.OperationInProgress), "pending", "waiting", "wait", ""},
 		{"too many", refuse(429, problem.TooManyRequests), "pending", "waiting", "wait", ""},
+		{"overloaded", refuse(503, problem.Overloaded), "pending", "waiting", "wait", ""},
 		{"unavailable", refuse(503, problem.Unavailable), "pending", "waiting", "wait", ""},
 		{"already invoiced, same", taken("true"), "succeeded", "already_invoiced", "conflict", "INV-7"},
 		{"already invoiced, other", taken("false"), "failed", "conflict", "conflict", ""},

@@ -75,9 +75,9 @@ func (s *server) publicPage(path string, h echo.HandlerFunc) {
 }
 
 // api is a route for callers with a bearer token: a place among the requests in flight, a deadline, and only then
-// the database.
+// the database; and no more places than the tenant's share.
 func (s *server) api(method, path string, needs auth.Permission, h echo.HandlerFunc) {
-	s.register(method, path, access{gate: gateToken, needs: needs}, h, s.limitInFlight, s.limitTime, s.authenticateToken, s.require(needs))
+	s.register(method, path, access{gate: gateToken, needs: needs}, h, s.limitInFlight, s.limitTime, s.authenticateToken, s.require(needs), s.limitShare)
 }
 
 // page is a page for people who are logged in, for GET and HEAD.

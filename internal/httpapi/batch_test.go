@@ -395,7 +395,7 @@ func TestWhatIsWorthSendingAgainSaysSoForEachItem(t *testing.T) {
 	}
 }
 
-func TestTooManyBatchesAtOnceAre429(t *testing.T) {
+func TestTooManyBatchesAtOnceAreTurnedAway(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
 	e := serveERP(t, func(d *httpapi.ERPDeps) {
@@ -419,7 +419,7 @@ func TestTooManyBatchesAtOnceAre429(t *testing.T) {
 	}
 	fifth := batchOf(batchItem("k-5", forOrder("SO-5")))
 	a := e.postBatch(fifth)
-	a.wantProblem(429, problem.TooManyRequests)
+	a.wantProblem(503, problem.Overloaded)
 	a.wantRetryAfter()
 	e.post("k-single", forOrder("SO-single")).wantFirst()
 	close(release)

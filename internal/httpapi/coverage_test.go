@@ -134,7 +134,7 @@ func provokeTrouble(t *testing.T, note func(path string, a answer)) {
 	}
 	entered, release := make(chan struct{}), make(chan struct{})
 	busy := serveERP(t, func(d *httpapi.ERPDeps) {
-		d.MaxInFlight = 1
+		d.MaxPerTenant = 1
 		d.Invoices = standIn{d.Invoices, func(_ context.Context, cmds []invoice.Command) []invoice.Result {
 			close(entered)
 			<-release

@@ -313,7 +313,7 @@ func (p *provoker) trouble() {
 	broken := p.beside(func(d *httpapi.CRMDeps) { d.Orders, d.Console = struct{ httpapi.Orders }{}, new(crm.Console) }) // a panic in every route
 	all(broken, "500")
 
-	busy := p.beside(func(d *httpapi.CRMDeps) { d.MaxInFlight = 1 })
+	busy := p.beside(func(d *httpapi.CRMDeps) { d.MaxPerTenant = 1 })
 	release := p.holdTable("operations")
 	held := make(chan int, 1)
 	go func() { held <- busy.call(http.MethodGet, "/v1/operations", p.reader, "", nil).StatusCode }()

@@ -68,7 +68,7 @@ type erp struct {
 
 func (e erp) routes(p *pages) {
 	e.api(http.MethodPost, "/v1/invoices", auth.MayWrite, e.issueInvoice)
-	e.api(http.MethodPost, "/v1/invoices/batch", auth.MayWrite, limitAtOnce(e.batches, maxBatchesAtOnce, e.issueBatch))
+	e.api(http.MethodPost, "/v1/invoices/batch", auth.MayWrite, e.limitAtOnce(limitBatches, e.batches, maxBatchesAtOnce, e.issueBatch))
 	e.api(http.MethodGet, "/v1/invoices", auth.MayRead, e.listInvoices)
 	e.api(http.MethodGet, "/v1/invoices/:id", auth.MayRead, e.getInvoice)
 	e.api(http.MethodGet, "/v1/operations/:key", auth.MayRead, e.getOperation)

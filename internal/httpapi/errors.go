@@ -43,6 +43,7 @@ func kinds() []kind {
 		{problem.VersionConflict, http.StatusConflict, "This version is known with other content"},
 		{problem.WrongState, http.StatusConflict, "This can't be done as things stand"},
 		{problem.TooManyRequests, http.StatusTooManyRequests, "There are too many requests"},
+		{problem.Overloaded, http.StatusServiceUnavailable, "The service has as much to do as it can"},
 		{problem.Unavailable, http.StatusServiceUnavailable, "The service is not available right now"},
 		{problem.Internal, http.StatusInternalServerError, "Something went wrong on our side"},
 	}

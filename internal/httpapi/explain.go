@@ -256,11 +256,19 @@ func explainService(t problem.Type) explanation {
 		}
 	case problem.TooManyRequests:
 		return explanation{
-			means:        "More requests came at once than this service takes. This one was not begun.",
-			when:         []string{"Many callers, or one with many connections, send at the same time."},
+			means:        "More requests of this tenant came at once than its share of what this service takes. This one was not begun.",
+			when:         []string{"The tenant's programs send over many connections at the same time.", "Somebody tried to log in too often with a wrong password."},
 			sameKeyShort: "yes, later", sameKey: "Yes: the key was not used.",
 			next:   []string{"Wait at least as long as the header Retry-After says, then send the same request with the same key.", "Send from fewer connections."},
-			detail: "More than 256 requests are at work at once.",
+			detail: "256 requests of this tenant are at work or waiting already.",
+		}
+	case problem.Overloaded:
+		return explanation{
+			means:        "More requests came at once than this service takes. This one was turned away before it was looked at.",
+			when:         []string{"Many callers send at the same time.", "The database is slow, so that requests pile up."},
+			sameKeyShort: "yes, later", sameKey: "Yes: the key was not used.",
+			next:   []string{"Wait at least as long as the header Retry-After says, then send the same request with the same key.", "If it stays, the operator can add processes, or find out what is slow."},
+			detail: "512 such requests are at work or waiting already.",
 		}
 	case problem.Unavailable:
 		return explanation{

@@ -94,37 +94,6 @@ func (s standIn) Issue(ctx context.Context, cmds []invoice.Command) []invoice.Re
 	return s.issue(ctx, cmds)
 }
 
-// D1 (c)
-func TestTooManyRequestsAtOnceAre429AndLeaveTheKeyFree(t *testing.T) {
-	t.Parallel()
-	entered, release := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	e := serveERP(t, func(d *httpapi.ERPDeps) {
-		d.MaxInFlight = 1
-		service := d.Invoices
-		d.Invoices = standIn{service, func(ctx context.Context, cmds []invoice.Command) []invoice.Result {
-			once.Do(func() {
-				close(entered)
-				<-release
-			})
-			return service.Issue(ctx, cmds)
-		}}
-	})
-	first := make(chan answer, 1)
-	go func() { first <- e.post("k-1", base) }()
-	<-entered
-	a := e.post("k-2", forOrder("SO-2"))
-	a.wantProblem(429, problem.TooManyRequests)
-	a.wantRetryAfter()
-	if a := e.get("", "/healthz"); a.status != 200 {
-		t.Errorf("a busy service must still say that it is alive: %d", a.status)
-	}
-	close(release)
-	(<-first).wantFirst()
-	e.post("k-2", forOrder("SO-2")).wantFirst()
-	e.wantStored(2)
-}
-
 // D1 (d), B3 (c): the panic comes in the middle of the transaction, when the number is taken already.
 func TestPanicIs500WithTheTransactionRolledBackAndLeavesTheKeyFree(t *testing.T) {
 	t.Parallel()

@@ -44,13 +44,6 @@ func (s *server) showLogin(c echo.Context, name, next string) error {
 	return s.show(c, page)
 }
 
-// maxLogInsAtOnce is apart from the pages' limit: who floods the log-in keeps nobody out who is in already.
-const maxLogInsAtOnce = 16
-
-func (s *server) limitLogIns(next echo.HandlerFunc) echo.HandlerFunc {
-	return limitAtOnce(&s.loggingIn, maxLogInsAtOnce, next)
-}
-
 // login begins a session. The old one of this browser, whoever's it was, is ended: nobody goes on under a cookie that
 // was there before.
 func (s *server) login(c echo.Context) error {

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"net/http"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -17,15 +16,16 @@ import (
 
 // metrics are a service's own figures, in a registry of its own.
 type metrics struct {
-	registry *prometheus.Registry
-	requests *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-	problems *prometheus.CounterVec
-	issues   issueMetrics // on the ERP's side only
-	logins   *prometheus.CounterVec
+	registry   *prometheus.Registry
+	requests   *prometheus.CounterVec
+	duration   *prometheus.HistogramVec
+	problems   *prometheus.CounterVec
+	turnedAway *prometheus.CounterVec
+	issues     issueMetrics // on the ERP's side only
+	logins     *prometheus.CounterVec
 }
 
-func newMetrics(pool *pgxpool.Pool, inFlight *atomic.Int64) *metrics {
+func newMetrics(pool *pgxpool.Pool, inFlight func() int) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -38,16 +38,22 @@ func newMetrics(pool *pgxpool.Pool, inFlight *atomic.Int64) *metrics {
 		problems: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "http_problems_total", Help: "Problems told, by type: conflicts of keys, operations in progress, unavailability and the rest.",
 		}, []string{"type"}),
+		turnedAway: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "http_requests_turned_away_total", Help: "Requests answered at once that there are too many, by the limit that was reached.",
+		}, []string{"limit"}),
 		issues: newIssueMetrics(),
 		logins: newLogins(),
 	}
 	for _, k := range kinds() {
 		m.problems.WithLabelValues(string(k.problemType)) // 0 is there from the start, so that a first one is an increase
 	}
-	m.registry.MustRegister(m.requests, m.duration, m.problems, m.logins, newBuildInfo(),
+	for _, l := range limits() {
+		m.turnedAway.WithLabelValues(string(l))
+	}
+	m.registry.MustRegister(m.requests, m.duration, m.problems, m.turnedAway, m.logins, newBuildInfo(),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "http_requests_in_flight", Help: "Authenticated requests at work or waiting for a connection.",
-		}, func() float64 { return float64(inFlight.Load()) }),
+		}, func() float64 { return float64(inFlight()) }),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if pool != nil {
 		m.registry.MustRegister(newPoolCollector(pool))

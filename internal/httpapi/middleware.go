@@ -7,14 +7,12 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"invoicebridge/internal/logctx"
-	"invoicebridge/internal/problem"
 )
 
 const requestIDHeader = "X-Request-Id"
@@ -57,7 +55,7 @@ func (s *server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		s.metrics.request(c.Request().Method, route, status, took)
 		describeSpan(c, route, status)
-		s.log.LogAttrs(c.Request().Context(), accessLevel(route, status), "request",
+		s.log.LogAttrs(c.Request().Context(), accessLevel(c, route, status), "request",
 			slog.String("method", c.Request().Method), slog.String("route", route),
 			slog.Int("status", status), slog.Duration("took", took))
 		return nil
@@ -67,8 +65,12 @@ func (s *server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 // statusCallerGone is for log and metrics only.
 const statusCallerGone = 499
 
-// accessLevel keeps probes and scrapes, which come every few seconds, out of the log unless they fail.
-func accessLevel(route string, status int) slog.Level {
+// accessLevel keeps probes and scrapes, which come every few seconds, out of the log unless they fail, and what was turned away
+// because there was too much.
+func accessLevel(c echo.Context, route string, status int) slog.Level {
+	if wasTurnedAway(c) {
+		return slog.LevelDebug
+	}
 	switch route {
 	case "/healthz", "/readyz", "/metrics":
 		if status < http.StatusInternalServerError {
@@ -124,33 +126,6 @@ func (s *server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 			}
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
 		}()
-		return next(c)
-	}
-}
-
-// limitInFlight turns away what is too much at once, before it costs anything.
-func (s *server) limitInFlight(next echo.HandlerFunc) echo.HandlerFunc {
-	return limitAtOnce(&s.inFlight, s.deps.MaxInFlight, next)
-}
-
-// maxPagesAtOnce is few enough to leave the database to the API, and many for people.
-const maxPagesAtOnce = 64
-
-// limitPages counts people's requests apart: those of machines that are too many must not keep an operator out.
-func (s *server) limitPages(next echo.HandlerFunc) echo.HandlerFunc {
-	return limitAtOnce(&s.onPages, maxPagesAtOnce, next)
-}
-
-func limitAtOnce(atWork *atomic.Int64, most int, next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		defer atWork.Add(-1)
-		if atWork.Add(1) > int64(most) {
-			return &problem.Problem{
-				Type:       problem.TooManyRequests,
-				Detail:     fmt.Sprintf("More than %d requests are at work at once.", most),
-				RetryAfter: time.Second,
-			}
-		}
 		return next(c)
 	}
 }

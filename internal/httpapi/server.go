@@ -45,14 +45,18 @@ type Deps struct {
 	Audit AuditLog
 	// RequestTimeout is the time for one request, the transaction included. 0 is 20 s.
 	RequestTimeout time.Duration
-	// MaxInFlight is how many requests may be at work or wait for a connection at once; those above are told to
-	// come back (429). 0 is 256.
+	// MaxInFlight is how many requests of the API may be at work or wait for a connection at once; those above are told at
+	// once to come back (503). 0 is 512.
 	MaxInFlight int
+	// MaxPerTenant is how many of them may be one tenant's; those above are told to come back (429). 0 is half.
+	MaxPerTenant int
 }
 
 const (
 	defaultRequestTimeout = 20 * time.Second
-	defaultMaxInFlight    = 256
+	// defaultMaxInFlight is the two groups of at most 128 that group commit has at work, and as many requests again that wait for
+	// their turn: enough that no group goes out half empty, few enough that the last is answered after the time of some groups.
+	defaultMaxInFlight = 512
 )
 
 // server is Echo with everything around the handlers.
@@ -65,9 +69,10 @@ type server struct {
 	web       *web.Pages
 	sites     *http.CrossOriginProtection
 	decisions map[string]access // by "METHOD /path/:pattern"
-	inFlight  atomic.Int64      // of the API
+	places    *places           // of the API
 	onPages   atomic.Int64
 	loggingIn atomic.Int64
+	excess    excess
 }
 
 // look is what the two services' pages differ in.
@@ -100,6 +105,9 @@ func newServer(deps Deps, l look) (*server, error) {
 	if deps.MaxInFlight <= 0 {
 		deps.MaxInFlight = defaultMaxInFlight
 	}
+	if deps.MaxPerTenant <= 0 {
+		deps.MaxPerTenant = max(1, deps.MaxInFlight/2)
+	}
 	pages, err := web.New()
 	if err != nil {
 		return nil, err
@@ -108,7 +116,8 @@ func newServer(deps Deps, l look) (*server, error) {
 	if s.sites, err = ownSites(deps.PublicURL); err != nil {
 		return nil, err
 	}
-	s.metrics = newMetrics(deps.Pool, &s.inFlight)
+	s.places = newPlaces(deps.MaxInFlight, deps.MaxPerTenant)
+	s.metrics = newMetrics(deps.Pool, s.places.atWork)
 	s.echo.HTTPErrorHandler = s.handleError
 	s.echo.Logger.SetOutput(io.Discard) // everything is logged by slog
 	s.echo.Logger.SetLevel(log.OFF)

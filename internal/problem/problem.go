@@ -31,6 +31,7 @@ const (
 	VersionConflict       Type = "version-conflict"
 	WrongState            Type = "wrong-state"
 	TooManyRequests       Type = "too-many-requests"
+	Overloaded            Type = "overloaded"
 	Unavailable           Type = "unavailable"
 	Internal              Type = "internal"
 )
