@@ -306,7 +306,7 @@ func TestNoFigureHasALabelThatGrowsWithTheBusiness(t *testing.T) {
 	shown.scrape(t, erp)
 	shown.scrape(t, crm)
 	allowed := []string{
-		"channel", "figures", "from", "goversion", "instance", "job", "kind", "le", "method", "outcome", "quantile", "queue", "reason", "result",
+		"channel", "figures", "from", "goversion", "instance", "job", "kind", "le", "limit", "method", "outcome", "quantile", "queue", "reason", "result",
 		"revision", "route", "state", "status", "step", "table", "type", "version",
 	}
 	for name, all := range shown {
