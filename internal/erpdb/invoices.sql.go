@@ -130,13 +130,13 @@ func (q *Queries) InvoiceList(ctx context.Context, arg InvoiceListParams) ([]Inv
 const invoiceListSettled = `-- name: InvoiceListSettled :many
 SELECT w.position::integer AS position, false AS by_key, i.id, i.number, i.operation_key, i.fingerprint_version,
        i.fingerprint, i.document, i.created_at, NULL::timestamptz AS expires_at, now()::timestamptz AS asked_at
-FROM (SELECT unnest((SELECT $1::integer[])) AS position,
-             unnest((SELECT $2::text[])) AS tenant_id,
-             unnest((SELECT $3::text[])) AS key,
-             unnest((SELECT $4::text[])) AS source,
-             unnest((SELECT $5::text[])) AS order_id,
-             unnest((SELECT $6::text[])) AS role,
-             unnest((SELECT $7::bigint[])) AS sequence) AS w
+FROM (SELECT unnest($1::integer[]) AS position,
+             unnest($2::text[]) AS tenant_id,
+             unnest($3::text[]) AS key,
+             unnest($4::text[]) AS source,
+             unnest($5::text[]) AS order_id,
+             unnest($6::text[]) AS role,
+             unnest($7::bigint[]) AS sequence) AS w
 CROSS JOIN LATERAL (
     SELECT inv.id, inv.number, inv.operation_key, inv.fingerprint_version, inv.fingerprint, inv.document, inv.created_at
     FROM invoices AS inv
@@ -146,9 +146,9 @@ CROSS JOIN LATERAL (
 UNION ALL
 SELECT w.position::integer, true, i.id, i.number, i.operation_key, i.fingerprint_version,
        i.fingerprint, i.document, i.created_at, r.expires_at, now()::timestamptz
-FROM (SELECT unnest((SELECT $1::integer[])) AS position,
-             unnest((SELECT $2::text[])) AS tenant_id,
-             unnest((SELECT $3::text[])) AS key) AS w
+FROM (SELECT unnest($1::integer[]) AS position,
+             unnest($2::text[]) AS tenant_id,
+             unnest($3::text[]) AS key) AS w
 CROSS JOIN LATERAL (
     SELECT inv.id, inv.number, inv.operation_key, inv.fingerprint_version, inv.fingerprint, inv.document, inv.created_at
     FROM invoices AS inv
@@ -189,8 +189,7 @@ type InvoiceListSettledRow struct {
 // What is issued already under these keys, or else under these business claims. A row per finding; an invoice that
 // has both the key and the claim comes once, by its key. Invoices never change or go, so what this finds is final;
 // what it does not find is still open: the unique constraints decide that.
-// The arrays come by sub-selects, so that the planner can't count them: where it can, a plan for just these seems cheaper to it than
-// one for all, and it makes one for each request, which takes many times as long as the look-up itself.
+// It runs with a plan that is kept (tenantdb's PlannedOnce): to make one takes many times as long as the look-up.
 // OFFSET 0 keeps the planner to one look-up by index for each row, whatever it believes of the tables' size.
 func (q *Queries) InvoiceListSettled(ctx context.Context, arg InvoiceListSettledParams) ([]InvoiceListSettledRow, error) {
 	rows, err := q.db.Query(ctx, invoiceListSettled,

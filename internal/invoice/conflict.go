@@ -21,7 +21,7 @@ const operationKind = "issue_invoice"
 // mistake before a claim that another key has, and that before a limit of the order.
 func (s *Service) lookUp(ctx context.Context, round []*member) ([]*member, error) {
 	mark := s.replays.mark(s.now())
-	rows, err := erpdb.New(s.db.Of(tenantsOf(round)...)).InvoiceListSettled(ctx, settledParams(round))
+	rows, err := erpdb.New(s.db.Of(tenantsOf(round)...).PlannedOnce("invoices")).InvoiceListSettled(ctx, settledParams(round))
 	if err != nil {
 		return round, fmt.Errorf("look up what is issued already: %w", err)
 	}

@@ -22,7 +22,7 @@ func (s Scope) Pipeline(ctx context.Context, options pgx.TxOptions) (*pgxpool.Co
 	begin := &pgx.Batch{}
 	begin.BeginTx(options)
 	if !s.unscoped {
-		begin.Queue(s.scopeSQL(), s.setting())
+		s.queue(begin)
 	}
 	return conn, begin, nil
 }
@@ -36,7 +36,7 @@ func (s Scope) SendBatch(ctx context.Context, statements *pgx.Batch) pgx.BatchRe
 		return s.pool.SendBatch(ctx, statements)
 	}
 	var batch pgx.Batch
-	batch.Queue(s.scopeSQL(), s.setting())
+	s.queue(&batch)
 	batch.QueuedQueries = append(batch.QueuedQueries, statements.QueuedQueries...)
 	results := s.pool.SendBatch(ctx, &batch)
 	_, _ = results.Exec() // its error is that of all behind it

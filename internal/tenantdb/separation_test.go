@@ -344,6 +344,12 @@ func TestAScopeThatIsPlannedAnewIsSoUntilItsTransactionEnds(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
+	once := tenantdb.New(pool).Of("a")
+	look("planned once, of a table nobody has analysed", once.PlannedOnce("tenants"), tenantdb.Role+" a auto")
+	look("planned once, of no table", once.PlannedOnce("none"), tenantdb.Role+" a auto")
+	exec(t, pool, "INSERT INTO tenants (id, name) SELECT 't' || n, 'T' FROM generate_series(1, 1000) AS n")
+	exec(t, pool, "ANALYZE tenants")
+	look("planned once, of a thousand rows", once.PlannedOnce("tenants"), tenantdb.Role+" a force_generic_plan")
 	look("another scope", tenantdb.New(pool).Of("a"), tenantdb.Role+" a auto")
 	look("the connection afterwards", pool, config.ConnConfig.User+"  auto")
 }

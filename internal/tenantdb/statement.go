@@ -14,13 +14,27 @@ const scopeSQL = "SELECT set_config('role', '" + Role + "', true), set_config('i
 // anewSQL is scopeSQL where PlannedAnew is asked for.
 const anewSQL = scopeSQL + ", set_config('plan_cache_mode', 'force_custom_plan', true)"
 
-// scopeSQL is what stands before the scope's statements.
-func (s Scope) scopeSQL() string {
-	if s.anew {
-		return anewSQL
+// onceSQL is scopeSQL where PlannedOnce is asked for.
+const onceSQL = scopeSQL + ", set_config('plan_cache_mode', CASE WHEN (SELECT reltuples FROM pg_class WHERE oid = to_regclass($2::text)) >= " +
+	onceRows + " THEN 'force_generic_plan' ELSE 'auto' END, true)"
+
+// onceRows: among fewer the planner can't tell a good index from a bad one, and a plan that is kept may be one for ever.
+const onceRows = "1000"
+
+// queue puts what makes the scope in front of what comes next in a batch.
+func (s Scope) queue(batch *pgx.Batch) {
+	switch {
+	case s.once != "":
+		batch.Queue(onceSQL, s.setting(), s.once)
+	case s.anew:
+		batch.Queue(anewSQL, s.setting())
+	default:
+		batch.Queue(scopeSQL, s.setting())
 	}
-	return scopeSQL
 }
+
+// isScope says whether a statement is one that queue has put there.
+func isScope(sql string) bool { return sql == scopeSQL || sql == anewSQL || sql == onceSQL }
 
 // Exec runs one statement, which is committed when it returns without an error.
 func (s Scope) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
@@ -48,7 +62,7 @@ func (s Scope) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, er
 		return s.pool.Query(ctx, sql, args...)
 	}
 	var batch pgx.Batch
-	batch.Queue(s.scopeSQL(), s.setting())
+	s.queue(&batch)
 	batch.Queue(sql, args...)
 	results := s.pool.SendBatch(ctx, &batch)
 	if _, err := results.Exec(); err != nil {

@@ -82,12 +82,21 @@ type Scope struct {
 	tenants  []string
 	unscoped bool
 	anew     bool
+	once     string
+}
+
+// PlannedOnce is the same scope, whose single statements each session plans once for all arguments, as soon as the table that decides
+// how long they take is known to have a thousand rows. It is for what takes longer to plan than to do, and reads by unique indexes. It does
+// not hold for transactions, and unscoped it changes nothing.
+func (s Scope) PlannedOnce(table string) Scope {
+	s.anew, s.once = false, table
+	return s
 }
 
 // PlannedAnew is the same scope, whose statements are planned for just what they are asked with, each time. It is for filters that may or
 // may not be given: a plan that a session keeps for all of them can use none of their indexes. Unscoped it changes nothing.
 func (s Scope) PlannedAnew() Scope {
-	s.anew = true
+	s.anew, s.once = true, ""
 	return s
 }
 

@@ -20,7 +20,7 @@ type scopedEnd struct{ tag pgconn.CommandTag }
 
 // TraceBatchStart implements pgx.BatchTracer.
 func (t tracer) TraceBatchStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
-	if queued := data.Batch.QueuedQueries; len(queued) == 2 && (queued[0].SQL == scopeSQL || queued[0].SQL == anewSQL) {
+	if queued := data.Batch.QueuedQueries; len(queued) == 2 && isScope(queued[0].SQL) {
 		ctx = t.TraceQueryStart(ctx, conn, pgx.TraceQueryStartData{SQL: queued[1].SQL, Args: queued[1].Arguments})
 		return context.WithValue(ctx, scopedKey{}, new(scopedEnd))
 	}
