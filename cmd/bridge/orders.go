@@ -32,7 +32,7 @@ func (d *demo) importOrders(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	inserter, err := jobs.NewInserter(nil, d.log)
+	inserter, err := jobs.NewInserter(d.crm, d.log)
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,7 @@ func (s *Service) Replay(ctx context.Context, tenant, key string, by audit.By) (
 	if err != nil {
 		return Operation{}, fmt.Errorf("replay: %w", err)
 	}
+	s.jobs.Wake()
 	s.log.LogAttrs(ctx, slog.LevelInfo, "operation replayed", slog.String(logctx.TenantKey, tenant),
 		slog.String(logctx.OperationKeyKey, key), slog.String("actor", by.Actor))
 	return s.GetOperation(ctx, tenant, key)

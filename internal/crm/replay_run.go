@@ -137,6 +137,7 @@ func (s *Service) WorkReplayRun(ctx context.Context, id uuid.UUID) (finished boo
 	if err != nil {
 		return false, fmt.Errorf("work on replay %s: %w", id, err)
 	}
+	s.jobs.Wake() // once a second at the most, so whether or not there is something new
 	return finished, nil
 }
 

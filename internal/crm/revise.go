@@ -126,6 +126,9 @@ func (s *Service) reviseOnce(ctx context.Context, tenant, key string, in *incomi
 		by.Reason += " (revision: " + revision + ")"
 		return writeAudit(ctx, call.queries, tenant, "operation.revise", key, by)
 	})
+	if err == nil {
+		s.jobs.Wake()
+	}
 	return revision, err
 }
 

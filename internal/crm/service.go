@@ -17,6 +17,9 @@ type JobInserter interface {
 	// InsertDeliveries adds one job for each operation on the caller's transaction: jobs and operations become
 	// visible together at its commit, or neither does. scheduledAt is the earliest time of the first attempt.
 	InsertDeliveries(ctx context.Context, tx pgx.Tx, operationIDs []uuid.UUID, scheduledAt time.Time) error
+	// Wake is to be called after the commit: it tells the workers, of all processes, that there are jobs. It returns at once
+	// and may fail unseen; the workers then find the jobs when they look next, within a second or so.
+	Wake()
 }
 
 // Options are a Service's settings. Zero values are usable, except that without Actions nothing can be started that needs a

@@ -164,6 +164,9 @@ func (s *Service) ResumeSource(ctx context.Context, tenant, source string, by au
 	if err != nil {
 		return 0, fmt.Errorf("resume a source: %w", err)
 	}
+	if queued > 0 {
+		s.jobs.Wake()
+	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "deliveries of a source resumed", slog.String(logctx.TenantKey, tenant),
 		slog.String("source", source), slog.Int("queued", queued), slog.String("actor", by.Actor))
 	return queued, nil

@@ -74,8 +74,9 @@ func brokenOff(err error) bool {
 }
 
 func (s *Service) submitOnce(ctx context.Context, tenant string, channel Channel, prepared []incoming, opt SubmitOptions) (submissions []Submission, err error) {
+	var call *submitTx
 	err = pgx.BeginFunc(ctx, s.db.Of(tenant), func(tx pgx.Tx) error {
-		call := &submitTx{tx: tx, queries: crmdb.New(tx), jobs: s.jobs, tenant: tenant, channel: channel, incoming: prepared}
+		call = &submitTx{tx: tx, queries: crmdb.New(tx), jobs: s.jobs, tenant: tenant, channel: channel, incoming: prepared}
 		if err := call.lockOrders(ctx); err != nil {
 			return err
 		}
@@ -90,7 +91,10 @@ func (s *Service) submitOnce(ctx context.Context, tenant string, channel Channel
 		}
 		return call.auditByHand(ctx, submissions, opt.byHand)
 	})
-	if err != nil && !opt.KeepGood {
+	switch {
+	case err == nil && call.queued:
+		s.jobs.Wake()
+	case err != nil && !opt.KeepGood:
 		keepRefusedOnly(submissions)
 	}
 	return submissions, err

@@ -30,6 +30,7 @@ type submitTx struct {
 	now    time.Time // the database's
 	states map[orderID]*orderState
 	inbox  []message
+	queued bool // jobs were inserted
 }
 
 // lockOrders locks every order of the call and reads where each stands.

@@ -35,6 +35,9 @@ func (r *recordedJobs) InsertDeliveries(ctx context.Context, tx pgx.Tx, ids []uu
 	return r.fail
 }
 
+// Wake implements JobInserter.
+func (*recordedJobs) Wake() {}
+
 type submitSetup struct {
 	t    *testing.T
 	pool *pgxpool.Pool

@@ -223,6 +223,7 @@ func (c *submitTx) insertOperations(ctx context.Context, states []*orderState) e
 	if err := c.jobs.InsertDeliveries(ctx, c.tx, ids, c.now); err != nil {
 		return fmt.Errorf("insert jobs: %w", err)
 	}
+	c.queued = true
 	return nil
 }
 

@@ -67,6 +67,9 @@ func (s *Sweeper) Sweep(ctx context.Context) (enqueued int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
 	}
+	if enqueued > 0 {
+		s.jobs.Wake()
+	}
 	return enqueued, nil
 }
 

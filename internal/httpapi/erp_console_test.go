@@ -38,6 +38,8 @@ type noQueue struct{}
 
 func (noQueue) InsertRegistrations(context.Context, pgx.Tx, []uuid.UUID, time.Time) error { return nil }
 
+func (noQueue) Wake() {}
+
 func (noQueue) RegistrationIsQueued(context.Context, pgx.Tx, uuid.UUID) (bool, error) {
 	return false, nil
 }
@@ -185,6 +187,7 @@ func TestATokenMadeOnThePageIsShownOnceAndCanBeRevoked(t *testing.T) {
 type noJobs struct{}
 
 func (noJobs) InsertDeliveries(context.Context, pgx.Tx, []uuid.UUID, time.Time) error { return nil }
+func (noJobs) Wake()                                                                  {}
 
 // N6, M1.
 func TestTheExportIsSafeAgainstFormulasAndReadsAsTheOrdersBehindIt(t *testing.T) {

@@ -227,6 +227,7 @@ type noERPQueue struct{}
 func (noERPQueue) InsertRegistrations(context.Context, pgx.Tx, []uuid.UUID, time.Time) error {
 	return nil
 }
+func (noERPQueue) Wake() {}
 func (noERPQueue) RegistrationIsQueued(context.Context, pgx.Tx, uuid.UUID) (bool, error) {
 	return false, nil
 }
@@ -280,6 +281,7 @@ func issueTheirs(t *testing.T, service *invoice.Service) (key string) {
 type noCRMQueue struct{}
 
 func (noCRMQueue) InsertDeliveries(context.Context, pgx.Tx, []uuid.UUID, time.Time) error { return nil }
+func (noCRMQueue) Wake()                                                                  {}
 
 func TestAnotherTenantsThingsDoNotExistOnTheCRMSide(t *testing.T) {
 	t.Parallel()

@@ -179,9 +179,9 @@ func unavailable() *problem.Problem {
 // takes two more.
 func (s *Service) commit(ctx context.Context, round []*member, hurry bool) error {
 	var times idempotency.Times
+	var registering bool
 	mark := s.replays.mark(s.now())
 	err := s.transact(ctx, tenantsOf(round), func(tx *transaction) (err error) {
-		var registering bool
 		if times, registering, err = s.lock(ctx, tx, round, s.patienceOf(round, hurry)); err != nil {
 			return err
 		}
@@ -191,6 +191,9 @@ func (s *Service) commit(ctx context.Context, round []*member, hurry bool) error
 		return fmt.Errorf("issue %d invoices: %w", len(round), err)
 	}
 	s.committed(len(round))
+	if registering {
+		s.wake()
+	}
 	for _, m := range round {
 		answer := &Answer{InvoiceID: m.id, Number: m.number.String(), Document: m.document}
 		m.settle(Result{Answer: answer, FirstSeen: times.FirstSeen, Expires: times.Expires})

@@ -280,6 +280,13 @@ type recordingQueue struct {
 	ids    []uuid.UUID
 	err    error
 	queued bool
+	woken  func() // nil: nobody is told
+}
+
+func (q *recordingQueue) Wake() {
+	if q.woken != nil {
+		q.woken()
+	}
 }
 
 func (q *recordingQueue) InsertRegistrations(_ context.Context, _ pgx.Tx, ids []uuid.UUID, _ time.Time) error {

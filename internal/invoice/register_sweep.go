@@ -78,6 +78,9 @@ func (s *Sweeper) Sweep(ctx context.Context) (swept Swept, err error) {
 	if err != nil {
 		return Swept{}, fmt.Errorf("sweep registrations: %w", err)
 	}
+	if swept != (Swept{}) {
+		s.queue.Wake()
+	}
 	return swept, nil
 }
 

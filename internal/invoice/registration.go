@@ -156,7 +156,7 @@ func (s *Service) ReplayRegistration(ctx context.Context, tenant string, id uuid
 	if err := checkReason(by); err != nil {
 		return err
 	}
-	return s.changeRegistration(ctx, tenant, id, func(tx pgx.Tx, status RegistrationStatus) error {
+	err := s.changeRegistration(ctx, tenant, id, func(tx pgx.Tx, status RegistrationStatus) error {
 		if s.queue == nil {
 			return errors.New("this process has no queue")
 		}
@@ -179,6 +179,10 @@ func (s *Service) ReplayRegistration(ctx context.Context, tenant string, id uuid
 		}
 		return auditRegistration(ctx, tx, tenant, id, "registration.replay", by)
 	})
+	if err == nil {
+		s.wake()
+	}
+	return err
 }
 
 // Resolution is what a person knows of a registration whose outcome is unknown.

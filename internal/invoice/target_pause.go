@@ -169,6 +169,9 @@ func (s *Service) ResumeTarget(ctx context.Context, tenant, id string, by audit.
 	if err != nil {
 		return 0, err
 	}
+	if queued > 0 {
+		s.wake()
+	}
 	s.logger.InfoContext(ctx, "target resumed", slog.String(logctx.TenantKey, tenant), slog.String("target", id),
 		slog.Int("queued", queued), slog.String("actor", by.Actor))
 	return queued, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivershared/baseservice"
@@ -85,15 +86,16 @@ func (e executorTx) JobSchedule(ctx context.Context, params *riverdriver.JobSche
 	return e.ExecutorTx.JobSchedule(ctx, &judged)
 }
 
-// insertingDriver is a driver whose transactions themselves say what has been inserted. River's client would say it no more than
-// once within its cooldown: what another transaction inserts meanwhile would lie until the workers' next poll, and so would it
-// if the one that said it is rolled back. The price is that such commits flush to disk one after another (a commit that notifies
-// holds a lock of PostgreSQL's): who has much to insert does it in few transactions.
+// insertingDriver is the driver of clients that insert. River's client would have the commit notify the workers, but no more often
+// than once within its cooldown: what another transaction inserts meanwhile would lie until their next poll, and so would it if the
+// one that notified is rolled back. And a commit that notifies holds a lock of PostgreSQL's while it is written to disk, so that such
+// commits of a whole server go one after another. So whoever inserts into the default queue has a waker tell of it after the commit.
+// The other queues get a job now and then, each with a notification of its own.
 //
-// Should a version of River insert by another method, TestEveryTransactionThatInsertsJobsWakesTheWorkers fails.
+// Should a version of River insert by another method, TestJobsOfOtherQueuesWakeTheirWorkersByTheirCommit fails.
 type insertingDriver struct{ *driver }
 
-// SupportsListenNotify implements riverdriver.Driver: the client is to leave it to the transactions.
+// SupportsListenNotify implements riverdriver.Driver: the client is to notify nobody.
 func (insertingDriver) SupportsListenNotify() bool { return false }
 
 // UnwrapExecutor implements riverdriver.Driver.
@@ -103,29 +105,31 @@ func (d insertingDriver) UnwrapExecutor(tx pgx.Tx) riverdriver.ExecutorTx {
 
 type insertingTx struct{ executorTx }
 
-// JobInsertFastManyNoReturning inserts jobs of which the workers know when they are committed.
+// JobInsertFastManyNoReturning inserts jobs. Workers of other queues than the default know of theirs when they are committed.
 func (tx insertingTx) JobInsertFastManyNoReturning(ctx context.Context, params *riverdriver.JobInsertFastManyParams) (int, error) {
 	inserted, err := tx.executorTx.JobInsertFastManyNoReturning(ctx, params)
 	if err != nil {
 		return 0, err
 	}
-	return inserted, notifyOf(ctx, tx, params)
-}
-
-// notifyOf has the commit notify those who listen, once per queue; PostgreSQL leaves out what a transaction says twice.
-func notifyOf(ctx context.Context, tx riverdriver.ExecutorTx, inserted *riverdriver.JobInsertFastManyParams) error {
-	var queues, payloads []string
-	for _, job := range inserted.Jobs {
-		if job.State == rivertype.JobStateAvailable && !slices.Contains(queues, job.Queue) {
+	var queues []string
+	for _, job := range params.Jobs {
+		if job.State == rivertype.JobStateAvailable && job.Queue != river.QueueDefault && !slices.Contains(queues, job.Queue) {
 			queues = append(queues, job.Queue)
-			payloads = append(payloads, fmt.Sprintf(`{"queue": %q}`, job.Queue)) // in River's form
 		}
 	}
-	if len(payloads) == 0 {
+	return inserted, notifyOf(ctx, tx, params.Schema, queues...)
+}
+
+// notifyOf tells the workers of queues that there are jobs; in a transaction, at its commit.
+func notifyOf(ctx context.Context, exec riverdriver.Executor, schema string, queues ...string) error {
+	if len(queues) == 0 {
 		return nil
 	}
-	err := tx.NotifyMany(ctx, &riverdriver.NotifyManyParams{Topic: insertTopic, Schema: inserted.Schema, Payload: payloads})
-	if err != nil {
+	payloads := make([]string, len(queues))
+	for i, queue := range queues {
+		payloads[i] = fmt.Sprintf(`{"queue": %q}`, queue) // in River's form
+	}
+	if err := exec.NotifyMany(ctx, &riverdriver.NotifyManyParams{Topic: insertTopic, Schema: schema, Payload: payloads}); err != nil {
 		return fmt.Errorf("notify of jobs in %q: %w", queues, err)
 	}
 	return nil

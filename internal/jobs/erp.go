@@ -133,6 +133,9 @@ func (i *ERPInserter) InsertRegistrations(ctx context.Context, tx pgx.Tx, ids []
 	return i.inserter.insert(ctx, tx, ids, at, tracesOfRegistrations, func(id uuid.UUID) river.JobArgs { return RegisterArgs{RegistrationID: id} })
 }
 
+// Wake implements invoice.RegistrationQueue.
+func (i *ERPInserter) Wake() { i.inserter.Wake() }
+
 // RegistrationIsQueued implements invoice.RegistrationQueue.
 func (i *ERPInserter) RegistrationIsQueued(ctx context.Context, tx pgx.Tx, id uuid.UUID) (bool, error) {
 	queued, err := erpdb.New(tx).RegistrationIsQueued(ctx, RegisterKind, id.String(), registerTimeout(i.longestAttempt).Seconds())

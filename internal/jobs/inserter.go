@@ -19,6 +19,7 @@ import (
 type Inserter struct {
 	river  *river.Client[pgx.Tx]
 	traced bool
+	waker  *waker // nil: without a pool there is none
 }
 
 var _ crm.JobInserter = (*Inserter)(nil)
@@ -33,23 +34,38 @@ func WithTraces(provider trace.TracerProvider) InserterOption {
 	return func(o *inserterOptions) { o.traces = provider }
 }
 
-// NewInserter makes an Inserter. pool may be nil: jobs are only ever inserted on a caller's transaction.
+// NewInserter makes an Inserter. Jobs are only ever inserted on a caller's transaction; pool is for Wake, and may be nil: then the
+// workers find the jobs when they look next.
 func NewInserter(pool *pgxpool.Pool, log *slog.Logger, options ...InserterOption) (*Inserter, error) {
 	var o inserterOptions
 	for _, option := range options {
 		option(&o)
 	}
-	client, err := river.NewClient(insertingDriver{newDriver(pool, &pilot{now: time.Now})}, &river.Config{
+	d := newDriver(pool, &pilot{now: time.Now})
+	client, err := river.NewClient(insertingDriver{d}, &river.Config{
 		Logger: logger(log), Middleware: middleware(o.traces),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the inserting River client: %w", err)
 	}
-	return &Inserter{river: client, traced: o.traces != nil}, nil
+	i := &Inserter{river: client, traced: o.traces != nil}
+	if pool != nil {
+		i.waker = &waker{log: logger(log), notify: func(ctx context.Context) error {
+			return notifyOf(ctx, d.GetExecutor(), client.Schema(), river.QueueDefault)
+		}}
+	}
+	return i, nil
+}
+
+// Wake implements crm.JobInserter.
+func (i *Inserter) Wake() {
+	if i.waker != nil {
+		i.waker.wake()
+	}
 }
 
 // InsertDeliveries implements crm.JobInserter, by COPY. A time that is not in the future by the database's clock means at
-// once: then the commit wakes the workers.
+// once.
 func (i *Inserter) InsertDeliveries(ctx context.Context, tx pgx.Tx, operationIDs []uuid.UUID, scheduledAt time.Time) error {
 	return i.insert(ctx, tx, operationIDs, scheduledAt, tracesOfOperations, func(id uuid.UUID) river.JobArgs { return DeliverArgs{OperationID: id} })
 }

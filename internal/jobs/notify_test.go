@@ -4,58 +4,136 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"invoicebridge/internal/testdb"
 )
 
-// A burst is quicker than any cooldown of River's clients, and each of its jobs is to be taken up at once.
-func TestEveryTransactionThatInsertsJobsWakesTheWorkers(t *testing.T) {
-	b := setup(t)
-	heard := b.listen()
-	const burst = 50
-	for range burst {
-		b.insertAt(time.Time{}, nil)
-	}
-	if got := heard(); len(got) != burst || slices.ContainsFunc(got, func(payload string) bool { return payload != `{"queue": "default"}` }) {
-		t.Errorf("%d transactions: heard was %q", burst, got)
-	}
+func (w *waker) rests() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.atWork
 }
 
-func TestNobodyIsWokenForNothing(t *testing.T) {
-	b := setup(t)
-	heard := b.listen()
-	b.insertAt(time.Now().Add(time.Hour), nil)
-	b.insertAt(time.Time{}, errors.New("rolled back"))
-	if got := heard(); len(got) != 0 {
-		t.Errorf("heard was %q", got)
-	}
-	b.insertAt(time.Time{}, nil) // right after a transaction that has told nobody
-	if got := heard(); len(got) != 1 {
-		t.Errorf("heard was %q", got)
-	}
-}
-
-// insertAt inserts jobs by two statements of one transaction that ends with this error.
-func (b *bench) insertAt(at time.Time, end error) {
-	b.t.Helper()
-	err := pgx.BeginFunc(b.t.Context(), b.pool, func(tx pgx.Tx) error {
-		for range 2 {
-			if err := b.inserter.InsertDeliveries(b.t.Context(), tx, []uuid.UUID{uuid.New(), uuid.New()}, at); err != nil {
-				return err
-			}
+// However many ask while a notification is on its way: there is one more, which begins after that. No commit is left out, and
+// never are two on their way at once.
+func TestWhoeverAsksDuringANotificationSharesTheNext(t *testing.T) {
+	t.Parallel()
+	begins, end := make(chan struct{}), make(chan struct{})
+	var notifications atomic.Int64
+	w := &waker{log: slog.New(slog.DiscardHandler), notify: func(context.Context) error {
+		notifications.Add(1)
+		begins <- struct{}{}
+		<-end
+		return nil
+	}}
+	for round := range int64(3) {
+		w.wake()
+		<-begins
+		for range 50 {
+			w.wake()
 		}
-		return end
-	})
-	if !errors.Is(err, end) {
-		b.t.Fatal(err)
+		end <- struct{}{}
+		<-begins
+		end <- struct{}{}
+		testdb.Await(t, "rest", w.rests)
+		if n := notifications.Load(); n != 2*(round+1) {
+			t.Fatalf("%d notifications after %d rounds", n, round+1)
+		}
 	}
 }
 
-// listen listens as a worker does. heard gives what was notified before it is called.
+func TestANotificationThatFailsKeepsNobodyFromTheNext(t *testing.T) {
+	t.Parallel()
+	var tries atomic.Int64
+	w := &waker{log: slog.New(slog.DiscardHandler), notify: func(context.Context) error {
+		tries.Add(1)
+		return errors.New("the database is away")
+	}}
+	for range 2 {
+		w.wake()
+		testdb.Await(t, "rest", w.rests)
+	}
+	if n := tries.Load(); n != 2 {
+		t.Errorf("%d tries, want 2", n)
+	}
+}
+
+func TestWakeTellsThoseWhoListenForDeliveries(t *testing.T) {
+	b := setup(t)
+	heard := b.listen()
+	b.insert(uuid.New(), uuid.New())
+	if got := heard(); len(got) != 0 {
+		t.Errorf("by its commit alone it is told of deliveries: %q", got)
+	}
+	b.inserter.Wake()
+	testdb.Await(t, "rest", b.inserter.waker.rests)
+	if diff := cmp.Diff([]string{`{"queue": "default"}`}, heard()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The client looks for jobs by itself when it starts, and then once an hour.
+func TestAWorkerThatIsWokenTakesUpAJobAtOnce(t *testing.T) {
+	b := setup(t)
+	b.submit(0, 1)
+	config, err := riverConfig(b.pool, b.deps(), b.cfg, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.FetchPollInterval = time.Hour
+	client, err := newClient(b.pool, config, crmKinds(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.run(client)
+	b.waitSucceeded(1) // so it has looked
+	orders := 1
+	testdb.Await(t, "a delivery", func() bool { // it may not listen from the first moment on
+		b.submit(orders, 1)
+		orders++
+		return b.count("operations WHERE status = 'succeeded'") > 1
+	})
+}
+
+// A burst is quicker than any cooldown of River's clients.
+func TestJobsOfOtherQueuesWakeTheirWorkersByTheirCommit(t *testing.T) {
+	b := setup(t)
+	heard := b.listen()
+	act := func(end error) {
+		t.Helper()
+		err := pgx.BeginFunc(t.Context(), b.pool, func(tx pgx.Tx) error {
+			for range 2 {
+				if err := b.inserter.InsertReplayRun(t.Context(), tx, uuid.New()); err != nil {
+					return err
+				}
+			}
+			return end
+		})
+		if !errors.Is(err, end) {
+			t.Fatal(err)
+		}
+	}
+	const burst = 20
+	for range burst {
+		act(nil)
+		act(errors.New("rolled back"))
+	}
+	want := slices.Repeat([]string{fmt.Sprintf(`{"queue": %q}`, queueReplays)}, burst)
+	if diff := cmp.Diff(want, heard()); diff != "" {
+		t.Errorf("%d transactions: (-want +heard)\n%s", burst, diff)
+	}
+}
+
+// listen listens as a worker does. heard gives what was notified since it was called last.
 func (b *bench) listen() (heard func() []string) {
 	b.t.Helper()
 	var schema string

@@ -209,6 +209,7 @@ func (h hookedERP) CreateInvoice(ctx context.Context, token, key string, body []
 type noQueue struct{}
 
 func (noQueue) InsertDeliveries(context.Context, pgx.Tx, []uuid.UUID, time.Time) error { return nil }
+func (noQueue) Wake()                                                                  {}
 
 func (b *bridge) exec(rt *rapid.T, sql string, args ...any) {
 	if _, err := b.pool.Exec(context.Background(), sql, args...); err != nil {

@@ -236,6 +236,8 @@ func (q *queue) InsertRegistrations(_ context.Context, _ pgx.Tx, ids []uuid.UUID
 	return nil
 }
 
+func (*queue) Wake() {}
+
 func (*queue) RegistrationIsQueued(context.Context, pgx.Tx, uuid.UUID) (bool, error) {
 	return false, nil
 }
