@@ -19,13 +19,20 @@ import (
 type CRMReconcile struct {
 	Interval time.Duration `name:"reconcile-interval" env:"CRM_RECONCILE_INTERVAL" default:"15m" help:"How often operations and invoices are compared."`
 	Overlap  time.Duration `name:"reconcile-overlap" env:"CRM_RECONCILE_OVERLAP" default:"48h" help:"How far a comparison looks back behind the end of the one before; it must exceed TOTAL_TIME."`
+	// PauseFactor 0 stands for no pause.
+	PauseFactor float64 `name:"reconcile-pause-factor" env:"CRM_RECONCILE_PAUSE_FACTOR" default:"3" help:"The comparison pauses after each batch for this many times as long as the batch took, to leave both sides to others; 0: never. By hand it does not pause."`
 }
+
+const maxReconcilePauseFactor = 1000
 
 // check gives the mistakes, with those against the settings that it depends on.
 func (r CRMReconcile) check(total, personalData time.Duration) error {
 	var mistakes []error
 	if r.Interval != 0 && r.Interval < time.Second {
 		mistakes = append(mistakes, mistake("CRM_RECONCILE_INTERVAL", "%s is less than a second", r.Interval))
+	}
+	if !(r.PauseFactor >= 0 && r.PauseFactor <= maxReconcilePauseFactor) { // also refuses NaN
+		mistakes = append(mistakes, mistake("CRM_RECONCILE_PAUSE_FACTOR", "%v is not from 0 to %d", r.PauseFactor, maxReconcilePauseFactor))
 	}
 	switch overlap := r.overlap(); {
 	case overlap <= total:
@@ -50,7 +57,7 @@ type reconciliation struct {
 
 func newCRMReconciliation(cfg CRMReconcile, pool *pgxpool.Pool, client *erpapi.Client, tokens erpTokens, sweeper *crm.Sweeper, log *slog.Logger) reconciliation {
 	reconciler := crm.NewReconciler(pool, client, crm.ReconcilerOptions{
-		Token: tokens.of, Overlap: cfg.Overlap, Enqueue: sweeper.Sweep, Logger: log,
+		Token: tokens.of, Overlap: cfg.Overlap, PauseFactor: cfg.PauseFactor, Enqueue: sweeper.Sweep, Logger: log,
 	})
 	standing := func(ctx context.Context) (jobs.ReconcileStanding, error) {
 		s, err := reconciler.Standing(ctx)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,8 @@ func TestReconciliationLooksBackFurtherThanAttemptsGo(t *testing.T) {
 		"CRM_RECONCILE_OVERLAP: 24h0m0s is too small":   {Reconcile: CRMReconcile{Overlap: 24 * time.Hour}},
 		"CRM_RECONCILE_OVERLAP: 48h0m0s is too small":   {TotalTime: 72 * time.Hour},
 		"CRM_RECONCILE_OVERLAP: 9000h0m0s is too large": {Reconcile: CRMReconcile{Overlap: 9000 * time.Hour}},
+		"CRM_RECONCILE_PAUSE_FACTOR: -1 is not":         {Reconcile: CRMReconcile{PauseFactor: -1}},
+		"CRM_RECONCILE_PAUSE_FACTOR: NaN is not":        {Reconcile: CRMReconcile{PauseFactor: math.NaN()}},
 	} {
 		cfg.Listen, cfg.DatabaseURL, cfg.ERPURL = "127.0.0.1:0", "postgres://localhost/crm", "http://127.0.0.1:1"
 		err := cfg.Validate()

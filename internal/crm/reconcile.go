@@ -49,12 +49,16 @@ type ReconcilerOptions struct {
 	Overlap time.Duration // 0: DefaultReconcileOverlap
 	Settle  time.Duration // 0: DefaultReconcileSettle; must exceed the ERP's longest request
 	Batch   int           // 1 to 200; 0: DefaultReconcileBatch
+	// PauseFactor makes RunAll pause after each batch for a multiple of the time that the batch took, so that both sides are never
+	// busy with it for more than one part in 1 + PauseFactor, and less when they are slow because others use them. 0: no pause.
+	PauseFactor float64
 	// Enqueue puts into the queue what was never sent and has lost its job, and says how many that were; (*Sweeper).Sweep
 	// does. nil: nothing is enqueued.
 	Enqueue func(ctx context.Context) (int, error)
-	// Pause waits before a question is asked again that the ERP could not answer; nil: a timer.
+	// Pause waits between batches, and before a question is asked again that the ERP could not answer; nil: a timer.
 	Pause  func(ctx context.Context, d time.Duration) error
-	Logger *slog.Logger // nil discards
+	Now    func() time.Time // for how long a batch took; nil: time.Now
+	Logger *slog.Logger     // nil discards
 }
 
 // Reconciler compares the CRM side's books with the ERP's. It is safe for concurrent use, also by several processes on
@@ -81,6 +85,9 @@ func NewReconciler(pool *pgxpool.Pool, erp Books, opts ReconcilerOptions) *Recon
 	}
 	if opts.Pause == nil {
 		opts.Pause = pause
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -125,6 +132,10 @@ type Reconciliation struct {
 // Run ends early with ctx's error, with ErrOvertaken, with a problem if the ERP can't be read (unavailable; forbidden
 // where it does not take our token), or if the database fails. Calling it again goes on.
 func (r *Reconciler) Run(ctx context.Context, tenant string, since time.Time) (Reconciliation, error) {
+	return r.run(ctx, tenant, since, 0)
+}
+
+func (r *Reconciler) run(ctx context.Context, tenant string, since time.Time, pauseFactor float64) (Reconciliation, error) {
 	token := r.opts.Token(tenant)
 	if token == "" {
 		return Reconciliation{}, problem.New(problem.Forbidden, "No ERP token is configured for tenant %q.", tenant)
@@ -134,7 +145,7 @@ func (r *Reconciler) Run(ctx context.Context, tenant string, since time.Time) (R
 		if err != nil {
 			return Reconciliation{}, fmt.Errorf("reconcile: %w", err)
 		}
-		run.token = token
+		run.token, run.pauseFactor = token, pauseFactor
 		if err := run.work(ctx); err != nil {
 			return run.report, fmt.Errorf("reconcile, phase %s: %w", run.at.phase, err)
 		}
@@ -144,8 +155,8 @@ func (r *Reconciler) Run(ctx context.Context, tenant string, since time.Time) (R
 	}
 }
 
-// RunAll is Run for every tenant that has a token, one after the other. One that fails does not stop the others; the
-// error tells of each.
+// RunAll is Run for every tenant that has a token, one after the other, with the pauses of PauseFactor. One that fails does not
+// stop the others; the error tells of each.
 func (r *Reconciler) RunAll(ctx context.Context) error {
 	tenants, err := crmdb.New(r.pool).TenantList(ctx)
 	if err != nil {
@@ -156,7 +167,7 @@ func (r *Reconciler) RunAll(ctx context.Context) error {
 		if r.opts.Token(tenant.ID) == "" {
 			continue
 		}
-		_, err := r.Run(ctx, tenant.ID, time.Time{})
+		_, err := r.run(ctx, tenant.ID, time.Time{}, r.opts.PauseFactor)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

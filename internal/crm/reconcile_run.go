@@ -29,16 +29,17 @@ type position struct{ phase, cursor string }
 // reconcileRun is one run in this process.
 type reconcileRun struct {
 	*Reconciler
-	id        uuid.UUID
-	tenant    string
-	token     string
-	from, to  time.Time
-	startedAt time.Time // by the database's clock
-	at        position
-	report    Reconciliation
-	silent    int  // questions in a row that the ERP did not answer
-	restarted bool // from the top of the ERP's list, as it did not know its cursor any more
-	log       *slog.Logger
+	id          uuid.UUID
+	tenant      string
+	token       string
+	from, to    time.Time
+	startedAt   time.Time // by the database's clock
+	at          position
+	report      Reconciliation
+	pauseFactor float64
+	silent      int  // questions in a row that the ERP did not answer
+	restarted   bool // from the top of the ERP's list, as it did not know its cursor any more
+	log         *slog.Logger
 }
 
 // open adopts the tenant's open run, or begins one.
@@ -82,6 +83,7 @@ func (r *Reconciler) begin(ctx context.Context, queries *crmdb.Queries, tenant s
 // work goes on with the run, batch by batch, to its end.
 func (run *reconcileRun) work(ctx context.Context) error {
 	for run.at.phase != phaseDone {
+		began := run.opts.Now()
 		b, next, err := run.step(ctx)
 		if err == nil {
 			err = ctx.Err() // an answer that came because ctx ended is none
@@ -94,6 +96,11 @@ func (run *reconcileRun) work(ctx context.Context) error {
 		}
 		run.progress(ctx, next)
 		run.at = next
+		if took := run.opts.Now().Sub(began); run.pauseFactor > 0 {
+			if err := run.opts.Pause(ctx, time.Duration(run.pauseFactor*float64(took))); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
