@@ -42,6 +42,10 @@ func (l *lab) open(ctx context.Context, what arrivals) (got []arrived, unsent in
 			return nil, 0, err
 		}
 		defer callers[n].close()
+		// A server ends a connection that brings no first request for some seconds; one that has had a request it keeps for longer.
+		if _, err := callers[n].do(ctx, []byte(sayHealthy)); err != nil {
+			return nil, 0, err
+		}
 	}
 	end := time.Now().Add(what.duration)
 	var clients sync.WaitGroup

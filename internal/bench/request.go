@@ -19,6 +19,9 @@ const invoiceBody = `{"source":"bench","order":"@","role":"final","currency":"EU
 // orderBody is the same as the CRM side takes it.
 const orderBody = invoiceBody
 
+// sayHealthy is the least that a service can be asked.
+const sayHealthy = "GET /healthz HTTP/1.1\r\nHost: bench\r\n\r\n"
+
 // orders gives ids of orders that no other of this run has.
 type orders struct{ used atomic.Int64 }
 
