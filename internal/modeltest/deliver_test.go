@@ -25,21 +25,24 @@ import (
 func TestWhateverHappensAnOrderHasOneInvoiceThatItsOperationKnows(t *testing.T) {
 	t.Parallel()
 	pool := testdb.CRM(t)
-	sequences := 0
+	sequences, together := 0, new(shared)
 	rapid.Check(t, func(rt *rapid.T) {
 		if sequences++; sequences%100 == 0 {
 			tidy(rt, pool, "tenants, orders, operations, attempts, inbox_messages, resolutions, source_pauses, audit_entries")
 		}
-		b := newBridge(rt, pool)
+		b := newBridge(rt, pool, together)
 		defer b.leave(rt)
 		b.submit(rt)
 		rt.Repeat(map[string]func(*rapid.T){
-			"submit": b.submit, "deliver": b.deliver, "deliver again": b.deliver, "crash": b.crash, "stall": b.stall,
+			"submit": b.submit, "deliver": b.deliver, "deliver again": b.deliver, "rush": b.rush, "crash": b.crash, "stall": b.stall,
 			"advance": b.advance, "late commit": b.commitLate, "replay": b.replay, "sweep": b.sweep, "cancel": b.cancel,
 			"pause or resume": b.pauseOrResume, "propose": b.propose, "decide": b.decide, "": b.check,
 		})
 		b.settle(rt)
 	})
+	if begins, ends := together.begins.Load(), together.ends.Load(); sequences >= 100 && (begins == 0 || ends == 0) {
+		t.Errorf("in %d transactions attempts began together, in %d they ended together: a mistake there would not have shown", begins, ends)
+	}
 }
 
 // bridge is one sequence's: a tenant of the CRM side with an ERP of its own.
@@ -49,6 +52,7 @@ type bridge struct {
 	erp       *erpsim.Server
 	service   *crm.Service
 	deliverer *crm.Deliverer
+	rushers   []*crm.Deliverer
 	sweeper   *crm.Sweeper
 	hooks     hooks
 	weather   weather
@@ -58,13 +62,15 @@ type bridge struct {
 	paused    bool // deliveries of the source
 	deaf      bool // the ERP does not answer questions
 	acts      int  // what people have done
+	rushes    int  // orders that came in a rush
 }
 
 // weather is what the ERP's next request meets, and what is late. The ERP answers on goroutines of its own.
 type weather struct {
-	mu    sync.Mutex
-	fault erpFault
-	late  []lateCommit
+	mu     sync.Mutex
+	fault  erpFault
+	faults map[string]erpFault // by key, in place of the next one
+	late   []lateCommit
 }
 
 // lateCommit is one of a request that nobody waits for any more.
@@ -136,7 +142,7 @@ func erpFaults() []erpFault {
 	return []erpFault{answered, notThere, lostAfter, lostBefore, lostLate, badGateway, busy, refused}
 }
 
-func newBridge(rt *rapid.T, pool *pgxpool.Pool) *bridge {
+func newBridge(rt *rapid.T, pool *pgxpool.Pool, together *shared) *bridge {
 	b := &bridge{pool: pool, tenant: "t-" + uuid.NewString(), erp: erpsim.Start(), was: map[uuid.UUID]operation{}}
 	client, err := erpapi.NewClient(erpapi.ClientConfig{BaseURL: b.erp.URL, AttemptTimeout: patience})
 	if err != nil {
@@ -154,17 +160,24 @@ func newBridge(rt *rapid.T, pool *pgxpool.Pool) *bridge {
 	token := func(string) string { return "hush" }
 	b.service = crm.NewService(pool, noQueue{}, crm.Options{ERP: books{b, client}, Token: token})
 	b.sweeper = crm.NewSweeper(pool, noQueue{}, crm.SweeperOptions{JobKind: "model", JobTimeout: time.Hour, Margin: time.Nanosecond})
-	b.deliverer = crm.NewDeliverer(pool, hookedERP{client, nowhere, b}, crm.DelivererOptions{
-		Token: token, Worker: "model", Jitter: func() float64 { return 0 },
+	options := crm.DelivererOptions{
+		Token: token, Worker: "model", Jitter: func() float64 { return 0 }, Observer: together,
 		BackOff: crm.BackOff{Base: time.Nanosecond, Cap: time.Nanosecond, Slow: time.Nanosecond},
-	})
+	}
+	b.deliverer = crm.NewDeliverer(pool, hookedERP{client, nowhere, b}, options)
+	for range 2 {
+		b.rushers = append(b.rushers, crm.NewDeliverer(pool, rushed{client, nowhere, &b.weather}, options))
+	}
 	b.exec(rt, "INSERT INTO tenants (id, name) VALUES ($1, 'Model')", b.tenant)
 	return b
 }
 
 // meet lets a request meet its fault.
 func (b *bridge) meet(c *erpsim.Call) {
-	fault := b.weather.next(answered)
+	fault, set := b.weather.of(c.Key)
+	if !set {
+		fault = b.weather.next(answered)
+	}
 	_, issued := b.erp.Invoices()[c.Key]
 	switch {
 	case fault == lostAfter:
@@ -225,21 +238,27 @@ func (b *bridge) leave(rt *rapid.T) {
 
 // submit sends an order: new, the same again, changed, or cancelled.
 func (b *bridge) submit(rt *rapid.T) {
-	order := crm.Order{Source: source, Order: rapid.SampledFrom([]string{"SO-1", "SO-2"}).Draw(rt, "order")}
-	price := rapid.SampledFrom([]int64{10, 10, 11, 12, 0}).Draw(rt, "price, 0: cancelled")
-	if price == 0 {
-		order.Status = crm.OrderCancelled
-	} else {
-		order.Currency, order.IssueDate = "EUR", "2026-03-02"
-		order.Customer = erpapi.Customer{Name: "A", Country: "DE"}
-		order.Lines = []erpapi.Line{{
-			SKU: "P-1", Quantity: exactly(2), UnitPrice: exactly(price), VATRate: exactly(19), VATCategory: "S",
-		}}
-	}
+	order := orderAt(rapid.SampledFrom([]string{"SO-1", "SO-2"}).Draw(rt, "order"),
+		rapid.SampledFrom([]int64{10, 10, 11, 12, 0}).Draw(rt, "price, 0: cancelled"))
 	_, err := b.service.Submit(context.Background(), b.tenant, crm.ChannelAPI, []crm.Order{order}, crm.SubmitOptions{})
 	if err != nil && problem.As(err) == nil {
 		rt.Fatal(err)
 	}
+}
+
+// orderAt is an order at a price; at 0 it is cancelled.
+func orderAt(id string, price int64) crm.Order {
+	order := crm.Order{Source: source, Order: id}
+	if price == 0 {
+		order.Status = crm.OrderCancelled
+		return order
+	}
+	order.Currency, order.IssueDate = "EUR", "2026-03-02"
+	order.Customer = erpapi.Customer{Name: "A", Country: "DE"}
+	order.Lines = []erpapi.Line{{
+		SKU: "P-1", Quantity: exactly(2), UnitPrice: exactly(price), VATRate: exactly(19), VATCategory: "S",
+	}}
+	return order
 }
 
 func (b *bridge) one(rt *rapid.T) uuid.UUID {
