@@ -102,14 +102,14 @@ func readable(inv *erpapi.Invoice) (*IssuedInvoice, bool) {
 // compareOperations asks for the succeeded operations of the window whose invoice the ERP's list did not have.
 func (run *reconcileRun) compareOperations(ctx context.Context, b *reconcileBatch) (position, error) {
 	arg := crmdb.ReconciliationListWindowParams{
-		TenantID: run.tenant, RunID: run.id, WindowFrom: run.from, WindowTo: run.to, MaxItems: int32(run.opts.Batch),
+		TenantID: run.tenant, RunID: run.id, WindowFrom: run.from, BeforeCreatedAt: run.to, MaxItems: int32(run.opts.Batch),
 	}
 	if run.at.cursor != "" {
 		at, id, err := decodeCursor(run.at.cursor)
 		if err != nil {
 			return position{}, fmt.Errorf("the run's cursor: %w", err)
 		}
-		arg.AfterCreatedAt, arg.AfterID = &at, &id
+		arg.BeforeCreatedAt, arg.BeforeID = at, id
 	}
 	rows, err := crmdb.New(run.pool).ReconciliationListWindow(ctx, arg)
 	if err != nil {

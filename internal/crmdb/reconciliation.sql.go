@@ -249,23 +249,21 @@ func (q *Queries) ReconciliationListOperations(ctx context.Context, arg Reconcil
 
 const reconciliationListWindow = `-- name: ReconciliationListWindow :many
 SELECT o.id, o.key, o.status, o.created_at,
-       EXISTS (SELECT FROM reconciliation_matches AS m WHERE m.run_id = $1 AND m.operation_id = o.id) AS matched
+       EXISTS (SELECT FROM reconciliation_matches AS m WHERE m.run_id = $1 AND m.operation_id = o.id OFFSET 0) AS matched
 FROM operations AS o
-WHERE o.tenant_id = $2 AND o.created_at >= $3 AND o.created_at < $4
-  AND ($5::timestamptz IS NULL
-       OR (o.created_at, o.id) < ($5::timestamptz, $6::uuid))
+WHERE o.tenant_id = $2 AND o.created_at >= $3
+  AND (o.created_at, o.id) < ($4::timestamptz, $5::uuid)
 ORDER BY o.created_at DESC, o.id DESC
-LIMIT $7
+LIMIT $6
 `
 
 type ReconciliationListWindowParams struct {
-	RunID          uuid.UUID
-	TenantID       string
-	WindowFrom     time.Time
-	WindowTo       time.Time
-	AfterCreatedAt *time.Time
-	AfterID        *uuid.UUID
-	MaxItems       int32
+	RunID           uuid.UUID
+	TenantID        string
+	WindowFrom      time.Time
+	BeforeCreatedAt time.Time
+	BeforeID        uuid.UUID
+	MaxItems        int32
 }
 
 type ReconciliationListWindowRow struct {
@@ -277,15 +275,16 @@ type ReconciliationListWindowRow struct {
 }
 
 // One page of the window's operations, newest first, with whether the run has seen each one's invoice. The page is read
-// whole, matched or not, so that no query is longer than a page.
+// whole, matched or not, so that no query is longer than a page. It begins behind the position, which for the first page is the
+// window's end: with a position that may be missing, a plan that is kept reads every page from the window's end on. OFFSET 0 makes of the
+// EXISTS one look-up a row; else it may read all that the run has seen, for each page.
 func (q *Queries) ReconciliationListWindow(ctx context.Context, arg ReconciliationListWindowParams) ([]ReconciliationListWindowRow, error) {
 	rows, err := q.db.Query(ctx, reconciliationListWindow,
 		arg.RunID,
 		arg.TenantID,
 		arg.WindowFrom,
-		arg.WindowTo,
-		arg.AfterCreatedAt,
-		arg.AfterID,
+		arg.BeforeCreatedAt,
+		arg.BeforeID,
 		arg.MaxItems,
 	)
 	if err != nil {

@@ -86,21 +86,19 @@ const reconciliationListRegistrations = `-- name: ReconciliationListRegistration
 SELECT r.id, r.created_at
 FROM registrations AS r
 JOIN targets AS t ON t.tenant_id = r.tenant_id AND t.id = r.target_id
-WHERE r.tenant_id = $1 AND r.created_at >= $2 AND r.created_at < $3
+WHERE r.tenant_id = $1 AND r.created_at >= $2
+  AND (r.created_at, r.id) < ($3::timestamptz, $4::uuid)
   AND r.status IN ('succeeded', 'failed') AND t.locatable
-  AND ($4::timestamptz IS NULL
-       OR (r.created_at, r.id) < ($4::timestamptz, $5::uuid))
 ORDER BY r.created_at DESC, r.id DESC
-LIMIT $6
+LIMIT $5
 `
 
 type ReconciliationListRegistrationsParams struct {
-	TenantID       string
-	WindowFrom     time.Time
-	WindowTo       time.Time
-	AfterCreatedAt *time.Time
-	AfterID        *uuid.UUID
-	MaxItems       int32
+	TenantID        string
+	WindowFrom      time.Time
+	BeforeCreatedAt time.Time
+	BeforeID        uuid.UUID
+	MaxItems        int32
 }
 
 type ReconciliationListRegistrationsRow struct {
@@ -109,14 +107,15 @@ type ReconciliationListRegistrationsRow struct {
 }
 
 // What reconciliation reads of the registrations, to hold them against what their targets know.
-// One page of the window's registrations that have come to an end, newest first, at targets that can be asked.
+// One page of the window's registrations that have come to an end, newest first, at targets that can be asked. It begins behind the
+// position, which for the first page is the window's end: with a position that may be missing, a plan that is kept reads every page
+// from the window's end on.
 func (q *Queries) ReconciliationListRegistrations(ctx context.Context, arg ReconciliationListRegistrationsParams) ([]ReconciliationListRegistrationsRow, error) {
 	rows, err := q.db.Query(ctx, reconciliationListRegistrations,
 		arg.TenantID,
 		arg.WindowFrom,
-		arg.WindowTo,
-		arg.AfterCreatedAt,
-		arg.AfterID,
+		arg.BeforeCreatedAt,
+		arg.BeforeID,
 		arg.MaxItems,
 	)
 	if err != nil {

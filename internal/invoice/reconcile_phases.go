@@ -25,14 +25,14 @@ func (run *targetRun) step(ctx context.Context, b *targetBatch) (phase, cursor s
 
 func (run *targetRun) compareFinal(ctx context.Context, b *targetBatch) (phase, cursor string, err error) {
 	arg := erpdb.ReconciliationListRegistrationsParams{
-		TenantID: run.tenant, WindowFrom: run.report.From, WindowTo: run.report.To, MaxItems: run.opts.Batch,
+		TenantID: run.tenant, WindowFrom: run.report.From, BeforeCreatedAt: run.report.To, MaxItems: run.opts.Batch,
 	}
 	if run.cursor != "" {
 		after, err := parseCursor(run.cursor)
 		if err != nil {
 			return "", "", fmt.Errorf("the run's cursor: %w", err)
 		}
-		arg.AfterCreatedAt, arg.AfterID = &after.createdAt, &after.id
+		arg.BeforeCreatedAt, arg.BeforeID = after.createdAt, after.id
 	}
 	rows, err := erpdb.New(run.pool).ReconciliationListRegistrations(ctx, arg)
 	if err != nil {

@@ -49,7 +49,7 @@ func (s *Service) ListRegistrations(ctx context.Context, tenant string, f Regist
 	}
 	limit := int(params.PageSize)
 	params.PageSize++ // the one more that says whether there is a next page
-	rows, err := erpdb.New(s.db.Of(tenant)).RegistrationList(ctx, params)
+	rows, err := erpdb.New(s.db.Of(tenant).PlannedAnew()).RegistrationList(ctx, params)
 	if err != nil {
 		return nil, nil, s.readFailed(ctx, "list registrations", err)
 	}

@@ -41,7 +41,7 @@ func (s *Service) WalkRegistrations(ctx context.Context, tenant string, f Regist
 		return FoundRegistrations{}, err
 	}
 	limit := int(params.PageSize)
-	rows, err := erpdb.New(s.db.Of(tenant)).RegistrationListNewer(ctx, erpdb.RegistrationListNewerParams{
+	rows, err := erpdb.New(s.db.Of(tenant).PlannedAnew()).RegistrationListNewer(ctx, erpdb.RegistrationListNewerParams{
 		TenantID: tenant, Status: params.Status, TargetID: params.TargetID, Flagged: params.Flagged,
 		BeyondAt: at.createdAt, BeyondID: at.id, PageSize: params.PageSize + 1,
 	})

@@ -53,13 +53,14 @@ WHERE o.tenant_id = @tenant_id AND o.key = @key;
 
 -- name: ReconciliationListWindow :many
 -- One page of the window's operations, newest first, with whether the run has seen each one's invoice. The page is read
--- whole, matched or not, so that no query is longer than a page.
+-- whole, matched or not, so that no query is longer than a page. It begins behind the position, which for the first page is the
+-- window's end: with a position that may be missing, a plan that is kept reads every page from the window's end on. OFFSET 0 makes of the
+-- EXISTS one look-up a row; else it may read all that the run has seen, for each page.
 SELECT o.id, o.key, o.status, o.created_at,
-       EXISTS (SELECT FROM reconciliation_matches AS m WHERE m.run_id = @run_id AND m.operation_id = o.id) AS matched
+       EXISTS (SELECT FROM reconciliation_matches AS m WHERE m.run_id = @run_id AND m.operation_id = o.id OFFSET 0) AS matched
 FROM operations AS o
-WHERE o.tenant_id = @tenant_id AND o.created_at >= @window_from AND o.created_at < @window_to
-  AND (sqlc.narg(after_created_at)::timestamptz IS NULL
-       OR (o.created_at, o.id) < (sqlc.narg(after_created_at)::timestamptz, sqlc.narg(after_id)::uuid))
+WHERE o.tenant_id = @tenant_id AND o.created_at >= @window_from
+  AND (o.created_at, o.id) < (@before_created_at::timestamptz, @before_id::uuid)
 ORDER BY o.created_at DESC, o.id DESC
 LIMIT @max_items;
 

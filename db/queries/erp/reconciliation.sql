@@ -1,14 +1,15 @@
 -- What reconciliation reads of the registrations, to hold them against what their targets know.
 
 -- name: ReconciliationListRegistrations :many
--- One page of the window's registrations that have come to an end, newest first, at targets that can be asked.
+-- One page of the window's registrations that have come to an end, newest first, at targets that can be asked. It begins behind the
+-- position, which for the first page is the window's end: with a position that may be missing, a plan that is kept reads every page
+-- from the window's end on.
 SELECT r.id, r.created_at
 FROM registrations AS r
 JOIN targets AS t ON t.tenant_id = r.tenant_id AND t.id = r.target_id
-WHERE r.tenant_id = @tenant_id AND r.created_at >= @window_from AND r.created_at < @window_to
+WHERE r.tenant_id = @tenant_id AND r.created_at >= @window_from
+  AND (r.created_at, r.id) < (@before_created_at::timestamptz, @before_id::uuid)
   AND r.status IN ('succeeded', 'failed') AND t.locatable
-  AND (sqlc.narg(after_created_at)::timestamptz IS NULL
-       OR (r.created_at, r.id) < (sqlc.narg(after_created_at)::timestamptz, sqlc.narg(after_id)::uuid))
 ORDER BY r.created_at DESC, r.id DESC
 LIMIT @max_items;
 
