@@ -53,8 +53,9 @@ type Deps struct {
 
 // Client works the jobs of one side.
 type Client struct {
-	river   *river.Client[pgx.Tx]
-	started atomic.Bool
+	river    *river.Client[pgx.Tx]
+	stopping *endAtStop
+	started  atomic.Bool
 }
 
 // NewClient makes a Client of the CRM side that works nothing until Start. The pool should belong to it alone and have
@@ -81,11 +82,13 @@ func crmKinds() []string { return []string{DeliverKind, SweepKind} }
 // newClient makes a client that knows these kinds. now must be the clock that River itself reads.
 func newClient(pool *pgxpool.Pool, config *river.Config, kinds []string, now func() time.Time) (*Client, error) {
 	p := &pilot{kinds: kinds, rescueAfter: config.RescueStuckJobsAfter, now: now}
+	stopping := newEndAtStop(PurgeKind, ReconcileKind, ReconcileTenantKind)
+	config.Middleware = append(config.Middleware, stopping)
 	client, err := river.NewClient(newDriver(pool, p), config)
 	if err != nil {
 		return nil, fmt.Errorf("make the working River client: %w", err)
 	}
-	return &Client{river: client}, nil
+	return &Client{river: client, stopping: stopping}, nil
 }
 
 // riverConfig sets River for the CRM side. now must be the clock that River itself reads.
@@ -139,6 +142,7 @@ func (c *Client) Start(ctx context.Context) error {
 	if err := c.river.Start(ctx); err != nil {
 		return fmt.Errorf("start working jobs: %w", err)
 	}
+	context.AfterFunc(ctx, c.stopping.begin)
 	c.started.Store(true)
 	return nil
 }
@@ -157,8 +161,10 @@ func (c *Client) Working() bool {
 }
 
 // Stop fetches no more jobs and returns when the running ones have ended. Those still running after SoftStopTimeout are
-// interrupted: their attempts end as lost or not sent. When ctx ends first, Stop returns its error and work goes on.
+// interrupted: their attempts end as lost or not sent. The purge and the reconciliation are interrupted at once; the next run
+// goes on. When ctx ends first, Stop returns its error and work goes on.
 func (c *Client) Stop(ctx context.Context) error {
+	c.stopping.begin()
 	if err := c.river.Stop(ctx); err != nil {
 		return fmt.Errorf("stop working jobs: %w", err)
 	}

@@ -67,6 +67,37 @@ func TestTheClientPurgesByItselfAndTellsHowMuch(t *testing.T) {
 	}
 }
 
+func TestPurgeInterruptedByAShutdownIsNoFailure(t *testing.T) {
+	b := setup(t)
+	b.submit(0, 1)
+	stop := b.startUntil(b.client())
+	b.waitSucceeded(1)
+	stop()
+	b.passYears()
+	started := make(chan struct{})
+	b.cfg.SoftStopTimeout = time.Hour // which a stop is not to take
+	b.cfg.Purge = Purge{
+		Purger: retention.NewPurger(crm.RetentionSteps(b.pool, crm.Keep{}), retention.Options{
+			RunTime: time.Minute, Pause: func(ctx context.Context, _ time.Duration) error {
+				close(started)
+				<-ctx.Done()
+				return ctx.Err()
+			},
+		}),
+		Schedule: retention.Schedule{Interval: time.Hour},
+	}
+	client := b.start()
+	<-started
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := client.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if b.count("river_job WHERE kind = $1 AND state = 'completed'", PurgeKind) != 1 {
+		t.Error("the job is not completed")
+	}
+}
+
 // F1 (b): somebody revives the dead job of an operation that ended long ago.
 func TestAnOldJobRevivedAfterThePurgeChangesNothing(t *testing.T) {
 	b := setup(t)

@@ -57,7 +57,7 @@ func TestAFailedReconciliationIsLeftToTheNext(t *testing.T) {
 func TestReconciliationInterruptedByAShutdownIsNoFailure(t *testing.T) {
 	b := setup(t)
 	started := make(chan struct{})
-	b.cfg.SoftStopTimeout = time.Millisecond
+	b.cfg.SoftStopTimeout = time.Hour // which a stop is not to take
 	b.reconciling(func(ctx context.Context) error {
 		close(started)
 		<-ctx.Done()
