@@ -55,8 +55,10 @@ func TestWorkerKilledAfterTheERPsCommitLeavesOneInvoiceAndItsNumber(t *testing.T
 	}
 }
 
-// timePasses ends the leases of a dead worker: the operation's, and that of its job in the queue.
+// timePasses ends the leases of a dead worker: the operation's, and that of its job in the queue. What it had fetched and not begun
+// has been due for long then, so that the sweep takes it up.
 func (w *world) timePasses() {
+	sqlExec(w.t, w.crm, `UPDATE operations SET next_attempt_at = next_attempt_at - interval '1 hour' WHERE next_attempt_at <= now()`)
 	sqlExec(w.t, w.crm, `UPDATE operations SET lease_until = lease_until - interval '1 hour' WHERE status = 'processing'`)
 	sqlExec(w.t, w.crm, `UPDATE river_job SET attempted_at = attempted_at - interval '1 hour' WHERE state = 'running'`)
 }

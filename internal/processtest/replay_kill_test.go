@@ -18,6 +18,10 @@ func TestWorkerKilledInTheMiddleOfAReplayOfManyLeavesNoneOutAndHandsNoneBackTwic
 	erp := w.serveERP()
 	var answers atomic.Bool
 	rec := record(t, erp.URL(), func(to http.ResponseWriter, r *http.Request, body []byte) bool {
+		if r.URL.Path == "/v1/invoices" && r.Method == http.MethodGet && answers.Load() {
+			to.WriteHeader(http.StatusServiceUnavailable) // or the next worker's reconciliation settles operations before their attempt
+			return true
+		}
 		if r.Method != http.MethodPost || answers.Load() {
 			return false
 		}
