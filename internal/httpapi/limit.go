@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -37,70 +36,35 @@ const (
 	retryTurnedAway = time.Second
 )
 
-// places are where requests of the API are at work or wait. There are so many in a process, of which one tenant has no more
-// than its share.
-type places struct {
-	most, share int
-
+// shares counts the requests of the API that are at work or wait, by tenant.
+type shares struct {
 	mu      sync.Mutex
-	taken   int
 	tenants map[string]int // those that have any
 }
 
-func newPlaces(most, share int) *places {
-	return &places{most: most, share: share, tenants: map[string]int{}}
-}
-
-func (p *places) atWork() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.taken
-}
-
-func (p *places) take() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.taken >= p.most {
+// take counts one more, unless the tenant has so many already.
+func (s *shares) take(tenant string, most int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tenants[tenant] >= most {
 		return false
 	}
-	p.taken++
+	s.tenants[tenant]++
 	return true
 }
 
-func (p *places) giveBack() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.taken--
-}
-
-func (p *places) takeShare(tenant string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.tenants[tenant] >= p.share {
-		return false
-	}
-	p.tenants[tenant]++
-	return true
-}
-
-func (p *places) giveBackShare(tenant string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.tenants[tenant]--; p.tenants[tenant] == 0 {
-		delete(p.tenants, tenant)
+func (s *shares) giveBack(tenant string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tenants[tenant]--; s.tenants[tenant] == 0 {
+		delete(s.tenants, tenant)
 	}
 }
 
 // limitInFlight turns away what is too much at once, before it costs anything: nobody has asked the database whose it is, and
 // the service has not read its body.
 func (s *server) limitInFlight(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if !s.places.take() {
-			return s.overloaded(c, limitService, s.places.most)
-		}
-		defer s.places.giveBack()
-		return next(c)
-	}
+	return s.limitAtOnce(limitService, &s.inFlight, s.deps.MaxInFlight, next)
 }
 
 // limitShare keeps a tenant that floods the service from taking every place from the others. It comes once it is known whose
@@ -108,15 +72,15 @@ func (s *server) limitInFlight(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *server) limitShare(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		tenant := identity(c).Tenant
-		if !s.places.takeShare(tenant) {
+		if !s.shares.take(tenant, s.deps.MaxPerTenant) {
 			s.turnedAway(c, limitTenant)
 			return &problem.Problem{
 				Type:       problem.TooManyRequests,
-				Detail:     fmt.Sprintf("%d requests of this tenant are at work or waiting already.", s.places.share),
+				Detail:     fmt.Sprintf("%d requests of this tenant are at work or waiting already.", s.deps.MaxPerTenant),
 				RetryAfter: retryTurnedAway,
 			}
 		}
-		defer s.places.giveBackShare(tenant)
+		defer s.shares.giveBack(tenant)
 		return next(c)
 	}
 }
@@ -134,16 +98,12 @@ func (s *server) limitAtOnce(by limit, atWork *atomic.Int64, most int, next echo
 	return func(c echo.Context) error {
 		defer atWork.Add(-1)
 		if atWork.Add(1) > int64(most) {
-			return s.overloaded(c, by, most)
+			s.turnedAway(c, by)
+			return &problem.Problem{
+				Type: problem.Overloaded, Detail: fmt.Sprintf("%d such requests are at work or waiting already.", most), RetryAfter: retryTurnedAway,
+			}
 		}
 		return next(c)
-	}
-}
-
-func (s *server) overloaded(c echo.Context, by limit, most int) error {
-	s.turnedAway(c, by)
-	return &problem.Problem{
-		Type: problem.Overloaded, Detail: fmt.Sprintf("%d such requests are at work or waiting already.", most), RetryAfter: retryTurnedAway,
 	}
 }
 
@@ -155,7 +115,7 @@ func (s *server) turnedAway(c echo.Context, by limit) {
 	c.Set(turnedAwayKey, true)
 	s.metrics.turnedAway.WithLabelValues(string(by)).Inc()
 	if n := s.excess.add(time.Now()); n > 0 {
-		s.log.LogAttrs(context.WithoutCancel(c.Request().Context()), slog.LevelWarn, "requests turned away, too many at once",
+		s.log.LogAttrs(c.Request().Context(), slog.LevelWarn, "requests turned away, too many at once",
 			slog.Int64("since_last_line", n), slog.String("last_limit", string(by)))
 	}
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -25,7 +26,7 @@ type metrics struct {
 	logins     *prometheus.CounterVec
 }
 
-func newMetrics(pool *pgxpool.Pool, inFlight func() int) *metrics {
+func newMetrics(pool *pgxpool.Pool, inFlight *atomic.Int64) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -53,7 +54,7 @@ func newMetrics(pool *pgxpool.Pool, inFlight func() int) *metrics {
 	m.registry.MustRegister(m.requests, m.duration, m.problems, m.turnedAway, m.logins, newBuildInfo(),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "http_requests_in_flight", Help: "Authenticated requests at work or waiting for a connection.",
-		}, func() float64 { return float64(inFlight()) }),
+		}, func() float64 { return float64(inFlight.Load()) }),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if pool != nil {
 		m.registry.MustRegister(newPoolCollector(pool))

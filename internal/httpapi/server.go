@@ -69,7 +69,8 @@ type server struct {
 	web       *web.Pages
 	sites     *http.CrossOriginProtection
 	decisions map[string]access // by "METHOD /path/:pattern"
-	places    *places           // of the API
+	inFlight  atomic.Int64      // of the API
+	shares    shares
 	onPages   atomic.Int64
 	loggingIn atomic.Int64
 	excess    excess
@@ -112,12 +113,11 @@ func newServer(deps Deps, l look) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{echo: echo.New(), deps: deps, look: l, log: deps.Logger, web: pages, decisions: map[string]access{}}
+	s := &server{echo: echo.New(), deps: deps, look: l, log: deps.Logger, web: pages, decisions: map[string]access{}, shares: shares{tenants: map[string]int{}}}
 	if s.sites, err = ownSites(deps.PublicURL); err != nil {
 		return nil, err
 	}
-	s.places = newPlaces(deps.MaxInFlight, deps.MaxPerTenant)
-	s.metrics = newMetrics(deps.Pool, s.places.atWork)
+	s.metrics = newMetrics(deps.Pool, &s.inFlight)
 	s.echo.HTTPErrorHandler = s.handleError
 	s.echo.Logger.SetOutput(io.Discard) // everything is logged by slog
 	s.echo.Logger.SetLevel(log.OFF)
