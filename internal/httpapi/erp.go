@@ -22,6 +22,7 @@ import (
 // Invoices is what the ERP's routes need of package invoice.
 type Invoices interface {
 	Issue(ctx context.Context, cmds []invoice.Command) []invoice.Result
+	Again(ctx context.Context, tenant string, key idempotency.Key, body invoice.Body) (r invoice.Result, known bool)
 	Get(ctx context.Context, tenant string, id uuid.UUID) (document []byte, err error)
 	List(ctx context.Context, tenant string, f invoice.Filter, p invoice.Page) (documents [][]byte, next *string, err error)
 	Operation(ctx context.Context, tenant, key string) (erpapi.Operation, error)
@@ -89,16 +90,20 @@ func (e erp) issueInvoice(c echo.Context) error {
 	}
 	setContext(logctx.WithOperation(c.Request().Context(), key.String()), c)
 	tracectx.Set(c.Request().Context(), tracectx.OperationKey, key.String())
-	body, err := readJSONBody(c, maxBody)
+	content, err := readJSONBody(c, maxBody)
 	if err != nil {
 		return err
 	}
-	request, err := erpapi.DecodeInvoiceRequest(body)
+	body := invoice.NewBody(content)
+	if result, known := e.invoices.Again(c.Request().Context(), who.Tenant, key, body); known {
+		return e.tellResult(c, result)
+	}
+	request, err := erpapi.DecodeInvoiceRequest(content)
 	if err != nil {
 		return err
 	}
 	results := e.invoices.Issue(c.Request().Context(), []invoice.Command{
-		{Tenant: who.Tenant, Caller: who.TokenID, Key: key, Request: request, Trace: tracectx.Of(c.Request().Context())},
+		{Tenant: who.Tenant, Caller: who.TokenID, Key: key, Request: request, Body: body, Trace: tracectx.Of(c.Request().Context())},
 	})
 	return e.tellResult(c, results[0])
 }

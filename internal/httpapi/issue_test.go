@@ -1,12 +1,14 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/base64"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +18,8 @@ import (
 	"invoicebridge/internal/auth"
 	"invoicebridge/internal/auth/erpstore"
 	"invoicebridge/internal/erpapi"
+	"invoicebridge/internal/httpapi"
+	"invoicebridge/internal/invoice"
 	"invoicebridge/internal/problem"
 )
 
@@ -73,6 +77,55 @@ func parseTime(t testing.TB, text string) time.Time {
 		t.Fatalf("%q is no IMF-fixdate: %v", text, err)
 	}
 	return at
+}
+
+// decoded counts the requests that a body had to be decoded for.
+type decoded struct {
+	httpapi.Invoices
+	requests atomic.Int64
+}
+
+func (d *decoded) Issue(ctx context.Context, cmds []invoice.Command) []invoice.Result {
+	d.requests.Add(int64(len(cmds)))
+	return d.Invoices.Issue(ctx, cmds)
+}
+
+func TestTheSameBytesAreAnsweredWithoutBeingDecoded(t *testing.T) {
+	t.Parallel()
+	d := &decoded{}
+	e := serveERP(t, func(deps *httpapi.ERPDeps) {
+		d.Invoices = invoice.NewBatcher(invoice.NewService(deps.Pool, invoice.Options{Replays: invoice.NewReplays(1 << 20)}))
+		deps.Invoices = d
+	})
+	step := func(what string, more int64, ask func()) {
+		t.Helper()
+		before := d.requests.Load()
+		if ask(); d.requests.Load()-before != more {
+			t.Errorf("%s: decoded %d times, want %d", what, d.requests.Load()-before, more)
+		}
+	}
+	var first answer
+	step("the first", 1, func() { first = e.post("k-1", base).wantFirst() })
+	step("the same bytes", 0, func() { e.post("k-1", base).wantSame(first) })
+	step("the same bytes, packed", 0, func() {
+		r := e.postRequest("writer", "k-1", packed(t, strings.NewReader(base)))
+		r.Header.Set("Content-Encoding", "gzip")
+		e.do(r).wantSame(first)
+	})
+	step("other bytes of the same content", 1, func() { e.post("k-1", base+" ").wantSame(first) })
+	step("those again", 0, func() { e.post("k-1", base+" ").wantSame(first) })
+	other := strings.Replace(base, "10.00", "11.00", 1)
+	step("other content, each time", 2, func() {
+		e.post("k-1", other).wantProblem(422, problem.IdempotencyKeyReused)
+		e.post("k-1", other).wantProblem(422, problem.IdempotencyKeyReused)
+	})
+	step("another key", 1, func() { e.post("k-2", base).wantProblem(409, problem.AlreadyInvoiced) })
+	step("another tenant", 1, func() { e.postAs("t2", "k-1", base).wantFirst() })
+	step("who may only read", 0, func() { e.postAs("reader", "k-1", base+" ").wantProblem(403, problem.Forbidden) })
+	step("the same bytes of an invalid request", 2, func() {
+		e.post("k-3", "{}").wantProblem(422, problem.InvalidInvoice)
+		e.post("k-3", "{}").wantProblem(422, problem.InvalidInvoice)
+	})
 }
 
 // Case C1.

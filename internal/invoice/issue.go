@@ -61,6 +61,12 @@ func (s *Service) Issue(ctx context.Context, cmds []Command) []Result {
 	return results
 }
 
+// Again gives the answer of a request whose very bytes have been answered under this key before, if it is in memory: what Issue
+// would give it, without its being decoded. Not known says nothing: Issue then decides.
+func (s *Service) Again(ctx context.Context, tenant string, key idempotency.Key, body Body) (r Result, known bool) {
+	return s.replays.again(ctx, replayKey{tenant, key}, body, s.now())
+}
+
 // settle gives the members of a round their results. In a hurry it waits for no key, no order and no counter for long,
 // and gives back, unsettled, the members that would have to; otherwise the round is of one member, and none is given back.
 //

@@ -49,6 +49,7 @@ type replayKey struct {
 type replay struct {
 	replayKey
 	fingerprint idempotency.Fingerprint
+	body        Body // of the request that was answered last; zero: not known
 	result      Result
 	until       time.Time
 	bytes       int64
@@ -105,26 +106,53 @@ func (r *Replays) mark(now time.Time) replayMark {
 
 // answer gives m the answer it would get from the database, if it is here.
 func (r *Replays) answer(ctx context.Context, m *member, now time.Time) {
-	if r == nil || m.settled || tenantdb.Permits(ctx, m.Tenant) != nil {
+	if m.settled {
 		return
+	}
+	result, known := r.find(ctx, replayKey{m.Tenant, m.Key}, now, func(kept *replay) bool {
+		if kept.fingerprint != m.fingerprint {
+			return false
+		}
+		if m.Body != (Body{}) {
+			kept.body = m.Body
+		}
+		return true
+	})
+	if known {
+		m.settle(result)
+	}
+}
+
+// again gives the answer that the very same bytes have had. Same bytes are the same request: what decodes them and makes the
+// fingerprint looks at nothing else.
+func (r *Replays) again(ctx context.Context, key replayKey, body Body, now time.Time) (Result, bool) {
+	return r.find(ctx, key, now, func(kept *replay) bool { return body != (Body{}) && kept.body == body })
+}
+
+// find gives the answer under a key, if it is here and the same request's.
+func (r *Replays) find(ctx context.Context, key replayKey, now time.Time, same func(*replay) bool) (Result, bool) {
+	if r == nil || tenantdb.Permits(ctx, key.tenant) != nil {
+		return Result{}, false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := r.known[replayKey{m.Tenant, m.Key}]
+	e := r.known[key]
 	if e == nil {
-		return
+		return Result{}, false
 	}
 	kept := e.Value.(*replay)
-	switch {
-	case !now.Before(kept.until):
+	if !now.Before(kept.until) {
 		r.drop(e)
-	case kept.fingerprint == m.fingerprint:
-		r.recent.MoveToFront(e)
-		r.stats.FromMemory++
-		result, answer := kept.result, *kept.result.Answer
-		result.Answer = &answer
-		m.settle(result)
+		return Result{}, false
 	}
+	if !same(kept) {
+		return Result{}, false
+	}
+	r.recent.MoveToFront(e)
+	r.stats.FromMemory++
+	result, answer := kept.result, *kept.result.Answer
+	result.Answer = &answer
+	return result, true
 }
 
 // found keeps what a look-up has answered m with, asked by the database's clock.
@@ -148,7 +176,7 @@ func (r *Replays) keep(mark replayMark, m *member, result Result, asked time.Tim
 	answer := *result.Answer
 	answer.Replayed = true
 	kept := &replay{
-		replayKey: replayKey{m.Tenant, m.Key}, fingerprint: m.fingerprint, until: mark.at.Add(life),
+		replayKey: replayKey{m.Tenant, m.Key}, fingerprint: m.fingerprint, body: m.Body, until: mark.at.Add(life),
 		result: Result{Answer: &answer, FirstSeen: result.FirstSeen.UTC(), Expires: *expires},
 		bytes:  int64(replayWeight + len(m.Tenant) + len(m.Key.String()) + cap(answer.Document)),
 	}

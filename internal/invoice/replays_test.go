@@ -158,3 +158,61 @@ func TestWhatWasForgottenIsReadAgain(t *testing.T) {
 	e.replays.keep(mark, newMember(command(t, "K", request(t))), r, r.FirstSeen)
 	e.wantStats("read before it was forgotten", ReplayStats{FromBase: 1})
 }
+
+func TestTheSameBytesAreKnownAgainUnderTheirKeyAlone(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	plain := setup(t, "t2")
+	e := plain.remembering(1<<20, Options{Now: func() time.Time { return now }})
+	body, reordered := NewBody([]byte("as sent")), NewBody([]byte("the same, in another order"))
+	cmd := command(t, "K", request(t))
+	again := func(ctx context.Context, tenant, key string, body Body) bool {
+		_, known := e.Again(ctx, tenant, command(t, key, request(t)).Key, body)
+		return known
+	}
+	cmd.Body = body
+	if again(t.Context(), "t1", "K", body) {
+		t.Error("known before it was there")
+	}
+	if r := e.Issue(t.Context(), []Command{cmd})[0]; r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	got, known := e.Again(t.Context(), "t1", cmd.Key, body)
+	if diff := cmp.Diff(plain.Issue(t.Context(), []Command{cmd})[0], got); diff != "" || !known {
+		t.Errorf("known %t, and not as the database answers:\n%s", known, diff)
+	}
+	e.wantStats("known again", ReplayStats{Answers: 1, FromMemory: 1})
+	if again(t.Context(), "t1", "L", body) || again(t.Context(), "t2", "K", body) || again(t.Context(), "t1", "K", reordered) ||
+		again(t.Context(), "t1", "K", Body{}) || again(tenantdb.WithCaller(t.Context(), "t2"), "t1", "K", body) {
+		t.Error("given to another key, tenant, body or caller")
+	}
+
+	cmd.Body = reordered
+	e.Issue(t.Context(), []Command{cmd})
+	if !again(t.Context(), "t1", "K", reordered) {
+		t.Error("what was sent last is not known")
+	}
+	cmd.Body = Body{}
+	e.Issue(t.Context(), []Command{cmd})
+	if !again(t.Context(), "t1", "K", reordered) || again(t.Context(), "t1", "K", Body{}) {
+		t.Error("a request without bytes of its own, as in a batch, took what is known of the bytes")
+	}
+	e.mustIssue("without bytes", orderOf(t, "SO-2"))
+	if again(t.Context(), "t1", "without bytes", Body{}) {
+		t.Error("known by no bytes")
+	}
+
+	now = now.Add(replayAge)
+	if again(t.Context(), "t1", "K", reordered) {
+		t.Error("known for longer than it is kept")
+	}
+	cmd.Body = body
+	e.Issue(t.Context(), []Command{cmd})
+	if !again(t.Context(), "t1", "K", body) {
+		t.Error("what a look-up found is not known")
+	}
+	e.replays.Forget()
+	if again(t.Context(), "t1", "K", body) {
+		t.Error("known though it was forgotten")
+	}
+}

@@ -3,6 +3,7 @@
 package invoice
 
 import (
+	"crypto/sha256"
 	"log/slog"
 	"time"
 
@@ -23,10 +24,19 @@ type Command struct {
 	Caller  string // who asks, for the record of conflicts; never part of the request's identity
 	Key     idempotency.Key
 	Request *erpapi.InvoiceRequest
+	// Body are the bytes that Request was decoded from, by which Again knows them; the zero Body where they are not known,
+	// or hold more than this request. It is never part of the request's identity.
+	Body Body
 	// Trace says which trace the command belongs to (tracectx.Of), whatever transaction it ends up in; the jobs of its
 	// registrations go on with it. Empty where nothing is traced.
 	Trace string
 }
+
+// Body stands for the bytes of a request: their SHA-256.
+type Body [sha256.Size]byte
+
+// NewBody is the Body of some bytes.
+func NewBody(content []byte) Body { return sha256.Sum256(content) }
 
 // Result is what became of one Command: either Answer or Err is set.
 type Result struct {
