@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	pgxuuid "github.com/vgarvardt/pgx-google-uuid/v5"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -84,11 +85,12 @@ func poolConfig(cfg PoolConfig) (*pgxpool.Config, error) {
 	if tracers := cfg.tracers(); len(tracers) > 0 {
 		config.ConnConfig.Tracer = tenantdb.Tracer(tracers...)
 	}
-	if cfg.Opened != nil {
-		config.AfterConnect = func(context.Context, *pgx.Conn) error {
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		pgxuuid.Register(conn.TypeMap()) // else each id of an array is written as text, and read again, before it is sent
+		if cfg.Opened != nil {
 			cfg.Opened()
-			return nil
 		}
+		return nil
 	}
 	for name, value := range cfg.RuntimeParams {
 		config.ConnConfig.RuntimeParams[name] = value
