@@ -111,12 +111,26 @@ func credentials(t *testing.T, store accessStore, pool *pgxpool.Pool, foreign st
 		role  auth.Role
 		holds string
 	}{{auth.RoleReader, "r-----"}, {auth.RoleWriter, "rw----"}, {auth.RoleAdmin, "rwoa--"}, {auth.RoleMetrics, "----s-"}} {
-		_, text, err := admin.CreateToken(t.Context(), "acme", role.role, string(role.role), byTest)
+		id, text, err := admin.CreateToken(t.Context(), "acme", role.role, string(role.role), byTest)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, credential{name: "token " + string(role.role), bearer: text, holds: role.holds})
+		_, wrong := auth.Generate()
+		all = append(all, credential{name: "token " + string(role.role), bearer: text, holds: role.holds},
+			credential{name: "wrong secret of the token " + string(role.role), bearer: auth.Format(id, wrong)})
 	}
+	id, revoked, err := admin.CreateToken(t.Context(), "acme", auth.RoleAdmin, "revoked", byTest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.RevokeToken(t.Context(), "acme", id, byTest); err != nil {
+		t.Fatal(err)
+	}
+	ended := session(t, store, auth.Account{Tenant: "acme", Name: "gone", DisplayName: "gone", Role: auth.RoleAdmin, Service: true})
+	if err := walkDeps(store).Sessions.End(t.Context(), ended); err != nil {
+		t.Fatal(err)
+	}
+	all = append(all, credential{name: "token revoked", bearer: revoked}, credential{name: "session that has ended", cookie: ended})
 	for _, person := range []struct {
 		name, holds string
 		role        auth.Role
