@@ -212,6 +212,10 @@ func (c contract) answerLost(ctx context.Context, f *findings) error {
 			f.deviate("%s: after the lost answer the repeat is answered %s", want.order, got)
 			continue
 		}
+		if !got.replayed {
+			// Without a list only this tells the first invoice from a second one.
+			f.deviate("%s: after the lost answer the repeat is not marked by Idempotent-Replayed: true", want.order)
+		}
 		c.wantReplay(f, want, got, c.replica(n).issue(ctx, want))
 	}
 	return c.tell(ctx, f, &tally, orders)
