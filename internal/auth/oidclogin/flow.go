@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 
@@ -70,11 +71,16 @@ func (p *Provider) Finish(ctx context.Context, flow Flow, answer url.Values) (au
 func (p *Provider) exchange(ctx context.Context, found *endpoints, flow Flow, code string) (idToken string, err error) {
 	tokens, err := found.oauth.Exchange(p.calling(ctx), code, oauth2.VerifierOption(flow.Verifier))
 	if err != nil {
+		// The error's own text has the whole answer, and who answers may repeat what was asked, the code and the secret.
 		var refused *oauth2.RetrieveError
-		if errors.As(err, &refused) && refused.Response.StatusCode < http.StatusInternalServerError {
+		switch {
+		case !errors.As(err, &refused):
+		case refused.Response.StatusCode < http.StatusInternalServerError:
 			// invalid_grant is a code that was used or is too old; anything else is our set-up, for those who run this.
 			p.log.ErrorContext(ctx, "the OIDC provider does not take the code", "status", refused.Response.StatusCode, "error", clipped(refused.ErrorCode))
 			return "", problem.New(problem.Unauthenticated, "The identity provider does not take its own answer back: it may have been used already. Begin again.")
+		default:
+			err = fmt.Errorf("exchange the code: status %d, error %q", refused.Response.StatusCode, clipped(refused.ErrorCode))
 		}
 		return "", p.unreachable(ctx, err)
 	}
@@ -106,7 +112,7 @@ func (p *Provider) person(ctx context.Context, found *endpoints, flow Flow, idTo
 		err = errors.New("the token was made for another client")
 	}
 	if err != nil {
-		p.log.ErrorContext(ctx, "the OIDC provider's token does not hold", "issuer", p.config.Issuer, "error", err)
+		p.log.ErrorContext(ctx, "the OIDC provider's token does not hold", "issuer", p.config.Issuer, "error", clipped(err.Error()))
 		return auth.OIDCPerson{}, problem.New(problem.Unauthenticated, "What the identity provider says of you could not be confirmed. Begin again.")
 	}
 	return auth.OIDCPerson{Issuer: token.Issuer, Subject: token.Subject, Email: c.Email, EmailVerified: c.Verified == true}, nil

@@ -108,9 +108,10 @@ func (p *Provider) calling(ctx context.Context) context.Context {
 	return oidc.ClientContext(ctx, p.client)
 }
 
+// unreachable notes err, but only the beginning: that of a look-up has all that the provider answered.
 func (p *Provider) unreachable(ctx context.Context, err error) error {
 	p.away.Store(true)
-	p.log.ErrorContext(ctx, "the OIDC provider is of no use just now", "issuer", p.config.Issuer, "error", err)
+	p.log.ErrorContext(ctx, "the OIDC provider is of no use just now", "issuer", p.config.Issuer, "error", clipped(err.Error()))
 	return away()
 }
 

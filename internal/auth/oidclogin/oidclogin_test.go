@@ -3,11 +3,15 @@ package oidclogin_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -190,6 +194,50 @@ func TestOIDCProviderThatFailsAtTheCodeIsUnavailableAndSaysNothingToThePerson(t 
 	_, err := login(t, m, p, nil)
 	if !problem.Is(err, problem.Unavailable) || strings.Contains(err.Error(), "evil") || !p.Away() {
 		t.Errorf("502 at the code: %v, away %t", err, p.Away())
+	}
+}
+
+// Some gateways show what they could not pass on.
+func TestOIDCProviderThatRepeatsWhatItWasAskedGetsNoneOfItIntoTheLog(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusInternalServerError, http.StatusBadRequest} {
+		var seen atomic.Value // the code
+		seen.Store("")
+		m := started(t, func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != mockoidc.TokenEndpoint {
+					next.ServeHTTP(w, r)
+					return
+				}
+				asked, err := httputil.DumpRequest(r, true)
+				if err != nil {
+					t.Error(err)
+				}
+				seen.Store(r.FormValue("code"))
+				w.WriteHeader(status)
+				_, _ = w.Write(asked)
+			})
+		})
+		var log bytes.Buffer
+		p := oidclogin.New(oidclogin.Config{
+			Issuer: m.Issuer(), ClientID: m.ClientID, ClientSecret: m.ClientSecret, Redirect: "https://public.test/back",
+			Logger: slog.New(slog.NewJSONHandler(&log, nil)),
+		})
+		_, err := login(t, m, p, nil)
+		code := seen.Load().(string)
+		if err == nil || code == "" {
+			t.Fatalf("%d at the code %q: %v", status, code, err)
+		}
+		told := log.String()
+		if !strings.Contains(told, strconv.Itoa(status)) {
+			t.Errorf("nobody who reads the log knows that it was %d: %s", status, told)
+		}
+		basic := base64.StdEncoding.EncodeToString([]byte(m.ClientID + ":" + m.ClientSecret))
+		for what, secret := range map[string]string{"code": code, "client secret": m.ClientSecret, "client secret in base64": basic} {
+			if strings.Contains(told, secret) {
+				t.Errorf("%d: the log has the %s: %s", status, what, told)
+			}
+		}
 	}
 }
 
