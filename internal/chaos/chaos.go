@@ -166,10 +166,11 @@ var ErrViolations = errors.New("rules were broken")
 
 const (
 	maxViolations = 20
-	maxTimeline   = 60
+	maxTimeline   = 60 // lines, unless there are more of the key itself
+	maxTimelines  = 3
 )
 
-// Report says what happened how often, and which rules were broken, with the timeline of the first key concerned.
+// Report says what happened how often, and which rules were broken, with the timelines of the first keys concerned.
 func (r Result) Report(w io.Writer) error {
 	h := r.History
 	lost := 0
@@ -210,9 +211,14 @@ func (r Result) Report(w io.Writer) error {
 		}
 		fmt.Fprintf(w, "%s: key %s order %s: %s\n", v.Rule, v.Key, v.Order, v.Text)
 	}
-	if first := r.Violations[0]; first.Key != "" || first.Order != "" {
-		lines := h.about(first.Key, first.Order)
-		fmt.Fprintf(w, "\nwhat happened to key %s order %s:\n%s\n", first.Key, first.Order, strings.Join(lines[:min(len(lines), maxTimeline)], "\n"))
+	told := map[string]bool{}
+	for _, v := range r.Violations {
+		about := v.Key + " order " + v.Order
+		if v.Key == "" && v.Order == "" || told[about] || len(told) == maxTimelines {
+			continue
+		}
+		told[about] = true
+		fmt.Fprintf(w, "\nwhat happened to key %s:\n%s\n", about, strings.Join(h.about(v.Key, v.Order, maxTimeline), "\n"))
 	}
 	fmt.Fprintf(w, "\nagain: make chaos SEED=%d\n", r.Seed)
 	return ErrViolations

@@ -133,6 +133,32 @@ func TestReportOfABreachNamesTheSeedAndTellsWhatHappenedToTheKey(t *testing.T) {
 	}
 }
 
+func TestTimelinesAreOfSeveralKeysAndNotesDoNotCutThem(t *testing.T) {
+	t.Parallel()
+	h, b := sound()
+	first := h.Exchanges[0]
+	first.Sent, first.Ended = 0, time.Minute
+	h.exchange(first)
+	for n := range 2 * maxTimeline {
+		h.Notes = append(h.Notes, Note{time.Duration(n+1) * time.Millisecond, "something else"})
+	}
+	h.exchange(Exchange{Sent: time.Minute, Ended: time.Minute, By: byInvoices, Key: "k1", Order: "D-1", Content: "c1", Status: 201, Invoice: "i1", Answer: "again"})
+	b.Operations[0].Status = "unknown"
+	var report strings.Builder
+	r := Result{History: h, Books: b, Violations: Check(h, b)}
+	if err := r.Report(&report); !errors.Is(err, ErrViolations) {
+		t.Errorf("%v", err)
+	}
+	for _, part := range []string{"201  i1 again", "what happened to key k1 order D-1", "what happened to key k2 order O-1"} {
+		if !strings.Contains(report.String(), part) {
+			t.Errorf("%q is not in the report:\n%s", part, report.String())
+		}
+	}
+	if lines := h.about("k1", "D-1", maxTimeline); len(lines) != maxTimeline {
+		t.Errorf("%d lines", len(lines))
+	}
+}
+
 func TestASeedDecidesTheScheduleAndEachKindComes(t *testing.T) {
 	t.Parallel()
 	const long = time.Minute

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -117,7 +118,8 @@ func (h *History) cancel(key string, confirmed bool) {
 }
 
 // about is what the history has on a key or an order, with what was going on at that time, in the order of time.
-func (h *History) about(key, order string) []string {
+// All of its own lines are there; of what else was going on, what is nearest to them, as far as limit has room.
+func (h *History) about(key, order string, limit int) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	type line struct {
@@ -132,11 +134,24 @@ func (h *History) about(key, order string) []string {
 			from, to = min(from, x.Sent), max(to, x.Ended)
 		}
 	}
+	var notes []line
 	for _, n := range h.Notes {
 		if n.At >= from-time.Second && n.At <= to+time.Second {
-			lines = append(lines, line{n.At, fmt.Sprintf("%8.3fs ----- %s", n.At.Seconds(), n.Text)})
+			notes = append(notes, line{n.At, fmt.Sprintf("%8.3fs ----- %s", n.At.Seconds(), n.Text)})
 		}
 	}
+	if room := max(limit-len(lines), 0); len(notes) > room {
+		distance := func(n line) time.Duration {
+			nearest := time.Duration(1 << 62)
+			for _, l := range lines {
+				nearest = min(nearest, (n.at - l.at).Abs())
+			}
+			return nearest
+		}
+		slices.SortStableFunc(notes, func(a, b line) int { return cmp.Compare(distance(a), distance(b)) })
+		notes = notes[:room]
+	}
+	lines = append(lines, notes...)
 	slices.SortStableFunc(lines, func(a, b line) int { return int(a.at - b.at) })
 	texts := make([]string, len(lines))
 	for i, l := range lines {
