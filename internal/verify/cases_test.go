@@ -69,3 +69,47 @@ func TestEveryCaseIsNamedInATestAndEveryTestOfTheTableExists(t *testing.T) {
 		}
 	}
 }
+
+// The table under "Fuzzing" has every fuzz target there is, once. That those it names exist is tested above.
+func TestEveryFuzzTargetIsInTheTable(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../../docs/verification.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(document), "\n# Fuzzing\n")
+	if !found {
+		t.Fatal("there is no part on fuzzing")
+	}
+	table, _, _ = strings.Cut(table, "\n# ")
+	listed := map[string]int{}
+	for _, named := range testNamed.FindAllStringSubmatch(table, -1) {
+		listed[named[1]+"."+named[2]]++
+	}
+	targets := 0
+	err = filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, f := range testFunc.FindAllSubmatch(text, -1) {
+			if !strings.HasPrefix(string(f[1]), "Fuzz") {
+				continue
+			}
+			targets++
+			if name := filepath.Base(filepath.Dir(path)) + "." + string(f[1]); listed[name] != 1 {
+				t.Errorf("%s is %d times in the table of fuzz targets", name, listed[name])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if targets == 0 {
+		t.Error("no fuzz target was found")
+	}
+}
