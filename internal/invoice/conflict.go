@@ -3,6 +3,7 @@ package invoice
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"invoicebridge/internal/erpapi"
 	"invoicebridge/internal/erpdb"
@@ -25,6 +26,7 @@ func (s *Service) lookUp(ctx context.Context, round []*member) ([]*member, error
 	if err != nil {
 		return round, fmt.Errorf("look up what is issued already: %w", err)
 	}
+	s.repeats.Store(len(rows) > 0)
 	byKey, byClaim := map[*member]erpdb.InvoiceListSettledRow{}, map[*member]erpdb.InvoiceListSettledRow{}
 	for _, row := range rows {
 		if m := round[row.Position]; row.ByKey {
@@ -55,6 +57,14 @@ func (s *Service) lookUp(ctx context.Context, round []*member) ([]*member, error
 		}
 	}
 	return open, nil
+}
+
+// looksFirst says whether a round is looked up before its first try. If not, and one of its members has an answer, that
+// try fails by a constraint, and the look-up comes with the next one. So it is only about what costs less: a try that fails
+// costs more than a look-up, and a look-up that finds nothing is for nothing. What came last tells what comes next. Requests
+// that are not valid are only looked up.
+func (s *Service) looksFirst(round []*member) bool {
+	return s.repeats.Load() || slices.ContainsFunc(round, func(m *member) bool { return m.refusal != nil })
 }
 
 func settledParams(round []*member) erpdb.InvoiceListSettledParams {

@@ -71,12 +71,15 @@ func (s *Service) Again(ctx context.Context, tenant string, key idempotency.Key,
 // and gives back, unsettled, the members that would have to; otherwise the round is of one member, and none is given back.
 //
 // The unique constraints decide what exists once. Their violation aborts the transaction; what is stored then shows
-// in the look-up of the next try, which answers. So every try is the whole transaction with the look-up before it, and
-// none trusts that what was not there a moment ago still isn't.
+// in the look-up of the next try, which answers. So every try but the first is the whole transaction with the look-up
+// before it, and none trusts that what was not there a moment ago still isn't.
 func (s *Service) settle(ctx context.Context, round []*member, hurry bool) (blocked []*member) {
 	var err error
-	for range maxTries {
-		if round, err = s.lookUp(ctx, round); err == nil && len(round) > 0 {
+	for try := range maxTries {
+		if try > 0 || s.looksFirst(round) {
+			round, err = s.lookUp(ctx, round)
+		}
+		if err == nil && len(round) > 0 {
 			err = s.commit(ctx, round, hurry)
 		}
 		var refused refusals

@@ -24,6 +24,70 @@ func (e erp) single(planCacheMode string) *pgxpool.Pool {
 	return pool
 }
 
+// lookFirst has the next request looked up before it is written.
+func (e erp) lookFirst() { e.repeats.Store(true) }
+
+// lookedUp is how often a round was looked up on the one connection.
+func (e erp) lookedUp() int {
+	e.t.Helper()
+	p := e.plans()["InvoiceListSettled"]
+	return p.custom + p.generic
+}
+
+// Whether a round is looked up first is only about what it costs: the answers are the same.
+func TestWhatIsNewIsNotLookedUpAndWhatCameBeforeIsAnsweredAllTheSame(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	pool := e.single("auto")
+	e.pool, e.Service = pool, NewService(pool, Options{})
+	step := func(what string, lookUps int, ask func()) {
+		t.Helper()
+		before := e.lookedUp()
+		if ask(); e.lookedUp()-before != lookUps {
+			t.Errorf("%s: looked up %d times, want %d", what, e.lookedUp()-before, lookUps)
+		}
+	}
+	issue := func(key, order string) func() {
+		return func() { e.mustIssue(key, orderOf(t, order)) }
+	}
+	replay := func(key, order string) func() {
+		return func() {
+			if a := e.mustIssue(key, orderOf(t, order)); !a.Replayed {
+				t.Errorf("%s: %+v", key, a)
+			}
+		}
+	}
+	step("new", 0, func() { issue("K1", "SO-1")(); issue("K2", "SO-2")() })
+	step("a repeat that nobody expects: after its try", 1, replay("K1", "SO-1"))
+	step("another: before its try", 1, replay("K2", "SO-2"))
+	step("new after repeats", 1, issue("K3", "SO-3"))
+	step("new after new", 0, issue("K4", "SO-4"))
+	step("another key for the same order", 1, func() { wantRefused(t, e.issue("K5", orderOf(t, "SO-4")), problem.AlreadyInvoiced) })
+	step("new again", 1, issue("K5", "SO-5"))
+	step("not valid, the key free", 1, func() { wantRefused(t, e.issue("K6", request(t, `"10.00"`, `"1e400"`)), problem.InvalidInvoice) })
+	e.exec("DELETE FROM idempotency_records")
+	step("a repeat whose reservation is gone", 1, replay("K1", "SO-1"))
+	issue("K7", "SO-7")()
+	step("many, a repeat among them", 1, func() {
+		var cmds []Command
+		for i := range 20 {
+			cmds = append(cmds, command(t, fmt.Sprint("M", i), orderOf(t, fmt.Sprint("MO-", i))))
+		}
+		cmds[7] = command(t, "K7", orderOf(t, "SO-7"))
+		for i, r := range e.Issue(t.Context(), cmds) {
+			if r.Err != nil || r.Answer.Replayed != (i == 7) {
+				t.Errorf("%d: %+v", i, r)
+			}
+		}
+	})
+	if n := e.count("SELECT count(*) FROM invoices"); n != 6+19 {
+		t.Errorf("%d invoices", n)
+	}
+	if n := e.count("SELECT max(series_number) FROM invoices"); n != 6+19 {
+		t.Errorf("the last number is %d: there are holes", n)
+	}
+}
+
 // A session that was opened on an empty database keeps its plans until the tables are analysed. They must be good ones
 // then, too: with a plan that reads all of a tenant's invoices every request is slower than the one before.
 func TestTheLookUpReadsByKeyAndByClaimAlsoBeforeTheTablesAreAnalysed(t *testing.T) {
@@ -32,6 +96,7 @@ func TestTheLookUpReadsByKeyAndByClaimAlsoBeforeTheTablesAreAnalysed(t *testing.
 	pool := e.single("force_generic_plan")
 	e.pool, e.Service = pool, NewService(pool, Options{})
 	for i := range 20 {
+		e.lookFirst()
 		e.mustIssue(fmt.Sprint("K", i), orderOf(t, fmt.Sprint("SO-", i)))
 	}
 	e.exec(`SELECT pg_stat_force_next_flush()`)
@@ -93,6 +158,7 @@ func TestNoStatementOfIssuingIsPlannedAnewWithEachRequest(t *testing.T) {
 	e.pool, e.Service = pool, NewService(pool, Options{})
 	const requests = 30
 	for i := range requests {
+		e.lookFirst()
 		e.mustIssue(fmt.Sprint("K", i), orderOf(t, fmt.Sprint("SO-", i)))
 	}
 	plans := e.plans()
@@ -112,6 +178,7 @@ func TestAmongFewInvoicesTheLookUpIsPlannedForWhatItLooksFor(t *testing.T) {
 	pool := e.single("auto")
 	e.pool, e.Service = pool, NewService(pool, Options{})
 	for i := range 20 {
+		e.lookFirst()
 		e.mustIssue(fmt.Sprint("K", i), orderOf(t, fmt.Sprint("SO-", i)))
 	}
 	if p := e.plans()["InvoiceListSettled"]; p.custom != 20 || p.generic != 0 {

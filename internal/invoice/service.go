@@ -5,6 +5,7 @@ package invoice
 import (
 	"crypto/sha256"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -83,6 +84,7 @@ type Service struct {
 	queue       RegistrationQueue
 	committed   func(invoices int)
 	replays     *Replays
+	repeats     atomic.Bool // what was asked for last had an answer
 
 	reconciliations  ReconciliationQueue
 	reconcileOverlap time.Duration
