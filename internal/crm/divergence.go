@@ -2,12 +2,9 @@ package crm
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -85,75 +82,22 @@ type DivergenceFilter struct {
 // ListDivergences gives one page of a tenant's divergences, the newest first, and the cursor of the next page; "" after
 // the last. A wrong filter is malformed-request, a tenant that is not there not-found.
 func (s *Service) ListDivergences(ctx context.Context, tenant string, f DivergenceFilter) (page []Divergence, next string, err error) {
-	arg, err := f.params(tenant)
-	if err != nil {
-		return nil, "", err
+	if f.Kind != "" && !slices.Contains(DivergenceKinds(), f.Kind) {
+		return nil, "", problem.New(problem.MalformedRequest, "%q is not a kind of divergence.", excerpt(string(f.Kind)))
 	}
-	limit := int(arg.MaxItems)
-	arg.MaxItems++ // one more tells whether there is a next page
-	rows, err := crmdb.New(s.db.Of(tenant)).DivergenceListPage(ctx, arg)
+	queries := crmdb.New(s.db.Of(tenant))
+	found, err := searchDivergences(ctx, queries, tenant, DivergenceSearch{
+		Kind: f.Kind, Resolved: f.Resolved, Accepted: f.Accepted, PageQuery: PageQuery{Limit: f.Limit, Cursor: f.Cursor},
+	})
 	if err != nil {
-		return nil, "", fmt.Errorf("list divergences: %w", err)
+		return nil, "", listError("divergences", err)
 	}
-	if len(rows) == 0 {
-		if _, err := crmdb.New(s.db.Of(tenant)).TenantGet(ctx, tenant); errors.Is(err, pgx.ErrNoRows) {
+	if len(found.Items) == 0 {
+		if _, err := queries.TenantGet(ctx, tenant); errors.Is(err, pgx.ErrNoRows) {
 			return nil, "", problem.New(problem.NotFound, "There is no tenant %q.", excerpt(tenant))
 		} else if err != nil {
 			return nil, "", fmt.Errorf("list divergences: %w", err)
 		}
 	}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		next = divergenceCursor(rows[limit-1].FirstSeenAt, rows[limit-1].ID)
-	}
-	page = make([]Divergence, len(rows))
-	for i, r := range rows {
-		page[i] = divergence(r)
-	}
-	return page, next, nil
-}
-
-func (f DivergenceFilter) params(tenant string) (crmdb.DivergenceListPageParams, error) {
-	arg := crmdb.DivergenceListPageParams{TenantID: tenant, Resolved: f.Resolved, Accepted: f.Accepted, MaxItems: DefaultPageLimit}
-	switch {
-	case f.Limit < 0 || f.Limit > MaxPageLimit:
-		return arg, problem.New(problem.MalformedRequest, "limit must be from 1 to %d.", MaxPageLimit)
-	case f.Limit > 0:
-		arg.MaxItems = int32(f.Limit)
-	}
-	if f.Kind != "" {
-		if !slices.Contains(DivergenceKinds(), f.Kind) {
-			return arg, problem.New(problem.MalformedRequest, "%q is not a kind of divergence.", excerpt(string(f.Kind)))
-		}
-		kind := string(f.Kind)
-		arg.Kind = &kind
-	}
-	if f.Cursor == "" {
-		return arg, nil
-	}
-	at, id, err := parseDivergenceCursor(f.Cursor)
-	if err != nil {
-		return arg, problem.New(problem.MalformedRequest, "cursor is not one that was given out.")
-	}
-	arg.AfterFirstSeenAt, arg.AfterID = &at, &id
-	return arg, nil
-}
-
-// divergenceCursor has the id as well: what one batch of a run finds shares its time.
-func divergenceCursor(at time.Time, id int64) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(at.UTC().Format(time.RFC3339Nano) + " " + strconv.FormatInt(id, 10)))
-}
-
-func parseDivergenceCursor(cursor string) (time.Time, int64, error) {
-	text, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil {
-		return time.Time{}, 0, err
-	}
-	atText, idText, _ := strings.Cut(string(text), " ")
-	at, err := time.Parse(time.RFC3339Nano, atText)
-	if err != nil {
-		return time.Time{}, 0, err
-	}
-	id, err := strconv.ParseInt(idText, 10, 64)
-	return at, id, err
+	return found.Items, found.Next, nil
 }

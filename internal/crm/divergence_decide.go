@@ -85,14 +85,5 @@ func (s *Service) GetDivergence(ctx context.Context, tenant string, id int64) (D
 	if err != nil {
 		return Divergence{}, fmt.Errorf("get divergence: %w", err)
 	}
-	return divergence(crmdb.DivergenceListPageRow(row)), nil
-}
-
-func divergence(r crmdb.DivergenceListPageRow) Divergence {
-	return Divergence{
-		ID: r.ID, Kind: DivergenceKind(r.Kind), Owner: r.Owner, Subject: r.Subject, Source: r.Source, Order: r.OrderID,
-		Key: r.Key, Ours: r.Ours, Theirs: r.Theirs, Action: r.Action, FirstSeenAt: r.FirstSeenAt, LastSeenAt: r.LastSeenAt,
-		ResolvedAt: r.ResolvedAt, AcceptedAt: r.AcceptedAt, DecidedBy: r.DecidedBy, DecisionReason: r.DecisionReason,
-		AgeSeconds: r.AgeSeconds,
-	}
+	return foundDivergence(crmdb.DivergenceSearchNewestRow(row)), nil
 }

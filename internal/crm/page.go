@@ -2,6 +2,7 @@ package crm
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -99,32 +100,44 @@ func pageLimit(limit int) (int32, error) {
 // backMark stands before a cursor that leads back.
 const backMark = "back "
 
-// cursor names the row with its time at full precision.
-func (p paging[R, ID]) cursor(row R, back bool) string {
-	at := p.at(row)
-	text := at.at.UTC().Format(time.RFC3339Nano) + " " + p.format(at.id)
+func (p paging[R, ID]) cursor(row R, back bool) string { return formatPlace(p.at(row), back, p.format) }
+
+func (p paging[R, ID]) parseCursor(cursor string) (from *place[ID], back bool, err error) {
+	if cursor == "" {
+		return nil, false, nil
+	}
+	return parsePlace(cursor, p.parse, p.format)
+}
+
+// formatPlace has the time at full precision.
+func formatPlace[ID any](at place[ID], back bool, format func(ID) string) string {
+	text := at.at.UTC().Format(time.RFC3339Nano) + " " + format(at.id)
 	if back {
 		text = backMark + text
 	}
 	return base64.RawURLEncoding.EncodeToString([]byte(text))
 }
 
-func (p paging[R, ID]) parseCursor(cursor string) (from *place[ID], back bool, err error) {
-	if cursor == "" {
-		return nil, false, nil
-	}
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+// parsePlace takes only what formatPlace gives for a row: one place has one text.
+func parsePlace[ID any](cursor string, parse func(string) (ID, error), format func(ID) string) (at *place[ID], back bool, err error) {
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
 		return nil, false, err
 	}
 	text, back := strings.CutPrefix(string(raw), backMark)
 	atText, idText, _ := strings.Cut(text, " ")
-	from = new(place[ID])
-	if from.at, err = listTime(atText); err != nil {
+	at = new(place[ID])
+	if at.at, err = listTime(atText); err != nil {
 		return nil, false, err
 	}
-	from.id, err = p.parse(idText)
-	return from, back, err
+	if at.id, err = parse(idText); err != nil {
+		return nil, false, err
+	}
+	at.at = at.at.Truncate(time.Microsecond) // PostgreSQL has no more
+	if formatPlace(*at, back, format) != cursor {
+		return nil, false, errors.New("the place is written in another way")
+	}
+	return at, back, nil
 }
 
 // listTime reads a time that a row of a list can have. What a time zone carries beyond the year 9999 could not be written as

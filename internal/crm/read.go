@@ -2,10 +2,8 @@ package crm
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -99,25 +97,6 @@ func (s *Service) ListOperations(ctx context.Context, tenant string, f Operation
 		Status: f.Status, PageQuery: PageQuery{Limit: f.Limit, Cursor: f.Cursor},
 	})
 	return found.Items, found.Next, err
-}
-
-// A cursor is the position of the last item: operations of one call share their time, so it has the id as well.
-func encodeCursor(at time.Time, id uuid.UUID) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(at.UTC().Format(time.RFC3339Nano) + " " + id.String()))
-}
-
-func decodeCursor(cursor string) (time.Time, uuid.UUID, error) {
-	text, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil {
-		return time.Time{}, uuid.UUID{}, err
-	}
-	atText, idText, _ := strings.Cut(string(text), " ")
-	at, err := time.Parse(time.RFC3339Nano, atText)
-	if err != nil {
-		return time.Time{}, uuid.UUID{}, err
-	}
-	id, err := uuid.Parse(idText)
-	return at, id, err
 }
 
 // operationRow is an operation as every query of whole operations gives it.

@@ -105,11 +105,11 @@ func (run *reconcileRun) compareOperations(ctx context.Context, b *reconcileBatc
 		TenantID: run.tenant, RunID: run.id, WindowFrom: run.from, BeforeCreatedAt: run.to, MaxItems: int32(run.opts.Batch),
 	}
 	if run.at.cursor != "" {
-		at, id, err := decodeCursor(run.at.cursor)
+		from, _, err := parsePlace(run.at.cursor, parseUUID, formatUUID)
 		if err != nil {
 			return position{}, fmt.Errorf("the run's cursor: %w", err)
 		}
-		arg.BeforeCreatedAt, arg.BeforeID = at, id
+		arg.BeforeCreatedAt, arg.BeforeID = from.at, from.id
 	}
 	rows, err := crmdb.New(run.pool).ReconciliationListWindow(ctx, arg)
 	if err != nil {
@@ -124,14 +124,14 @@ func (run *reconcileRun) compareOperations(ctx context.Context, b *reconcileBatc
 			return position{}, err
 		}
 		if questions++; questions == maxQuestions && i < len(rows)-1 {
-			return position{phaseOperations, encodeCursor(row.CreatedAt, row.ID)}, nil
+			return position{phaseOperations, formatPlace(place[uuid.UUID]{row.CreatedAt, row.ID}, false, formatUUID)}, nil
 		}
 	}
 	if len(rows) < run.opts.Batch {
 		return position{phaseOpen, ""}, nil
 	}
 	last := rows[len(rows)-1]
-	return position{phaseOperations, encodeCursor(last.CreatedAt, last.ID)}, nil
+	return position{phaseOperations, formatPlace(place[uuid.UUID]{last.CreatedAt, last.ID}, false, formatUUID)}, nil
 }
 
 // compareOpen asks what became of operations that were sent and whose outcome nobody here knows.

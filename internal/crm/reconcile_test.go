@@ -2,6 +2,7 @@ package crm_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"strings"
 	"testing"
@@ -282,7 +283,8 @@ func TestTheSecondRunLooksBackByTheOverlap(t *testing.T) {
 
 func TestAWrongFilterOfDivergencesIsMalformed(t *testing.T) {
 	s := setupBothSides(t)
-	for _, f := range []crm.DivergenceFilter{{Kind: "nonsense"}, {Limit: -1}, {Limit: 201}, {Cursor: "!"}, {Cursor: "bm9uc2Vuc2U"}} {
+	for _, f := range []crm.DivergenceFilter{{Kind: "nonsense"}, {Limit: -1}, {Limit: 201}, {Cursor: "!"}, {Cursor: "bm9uc2Vuc2U"},
+		{Cursor: base64.RawURLEncoding.EncodeToString([]byte("2026-03-02T10:00:00+01:00 12"))}} { // of no list: those have UTC
 		if _, _, err := s.service.ListDivergences(t.Context(), deliverTenant, f); !problem.Is(err, problem.MalformedRequest) {
 			t.Errorf("%+v: %v", f, err)
 		}

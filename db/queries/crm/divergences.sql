@@ -47,21 +47,6 @@ WHERE tenant_id = @tenant_id AND resolved_at IS NULL AND last_seen_at < @seen_be
 ORDER BY id
 LIMIT @max_items;
 
--- name: DivergenceListPage :many
--- Newest first, from behind the cursor (first_seen_at, id) on.
-SELECT id, kind, owner, subject, source, order_id, key, ours, theirs, action, first_seen_at, last_seen_at, resolved_at,
-       accepted_at, decided_by, decision_reason,
-       (extract(epoch FROM coalesce(resolved_at, now()) - first_seen_at))::bigint AS age_seconds
-FROM divergences
-WHERE tenant_id = @tenant_id
-  AND (sqlc.narg(kind)::text IS NULL OR kind = sqlc.narg(kind)::text)
-  AND (sqlc.narg(resolved)::boolean IS NULL OR (resolved_at IS NOT NULL) = sqlc.narg(resolved)::boolean)
-  AND (sqlc.narg(accepted)::boolean IS NULL OR (accepted_at IS NOT NULL) = sqlc.narg(accepted)::boolean)
-  AND (sqlc.narg(after_first_seen_at)::timestamptz IS NULL
-       OR (first_seen_at, id) < (sqlc.narg(after_first_seen_at)::timestamptz, sqlc.narg(after_id)::bigint))
-ORDER BY first_seen_at DESC, id DESC
-LIMIT @max_items;
-
 -- name: DivergenceCountOpen :many
 -- What a person has accepted does not count.
 SELECT kind, count(*) AS divergences
