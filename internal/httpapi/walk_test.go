@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -297,6 +298,28 @@ func TestDecisionsAreWithinTheRules(t *testing.T) {
 		slices.Sort(open)
 		if diff := cmp.Diff(expected, open); diff != "" {
 			w.t.Errorf("open to anybody:\n%s", diff)
+		}
+	})
+}
+
+// Who may use each route, written down a second time, as METHOD path gate permission: the tests above believe what a route says
+// of itself, so that one that asks for too little passes them. Whoever adds or changes one changes testdata, too, by hand.
+func TestEveryDecisionIsTheOneWrittenDown(t *testing.T) {
+	t.Parallel()
+	walkBoth(t, func(w walked) {
+		var all []string
+		for route, a := range w.server.decisions {
+			if !strings.HasPrefix(route, http.MethodHead+" ") { // as GET, by the test above
+				all = append(all, strings.TrimSpace(route+" "+string(a.gate)+" "+a.needs.String()))
+			}
+		}
+		slices.Sort(all)
+		written, err := os.ReadFile("testdata/routes-" + w.server.look.short + ".txt")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if diff := cmp.Diff(strings.Split(strings.TrimSpace(string(written)), "\n"), all); diff != "" {
+			w.t.Errorf("(-written down, +declared):\n%s", diff)
 		}
 	})
 }
