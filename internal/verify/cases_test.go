@@ -15,11 +15,11 @@ var (
 	testNamed = regexp.MustCompile("`([a-z]+)\\.((?:Test|Fuzz)\\w+)`")
 )
 
-// The tables of docs/verification.md and docs/security.md name tests that exist, of the package named, and each of the collected faults is
-// named in a comment of some test.
-func TestEveryCaseIsNamedInATestAndEveryTestOfTheTableExists(t *testing.T) {
-	t.Parallel()
-	tests, sources := map[string]bool{}, &strings.Builder{}
+// testsOfTheTree gives all tests and fuzz targets, each with its package in front, and what the comments of their files say.
+func testsOfTheTree(t *testing.T) (tests map[string]bool, comments string) {
+	t.Helper()
+	tests = map[string]bool{}
+	var all strings.Builder
 	for _, root := range []string{"../../internal", "../../cmd", "../../web"} {
 		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
@@ -34,7 +34,7 @@ func TestEveryCaseIsNamedInATestAndEveryTestOfTheTableExists(t *testing.T) {
 			}
 			for line := range strings.Lines(string(text)) {
 				if _, comment, found := strings.Cut(line, "//"); found {
-					sources.WriteString(comment)
+					all.WriteString(comment)
 				}
 			}
 			return nil
@@ -43,6 +43,14 @@ func TestEveryCaseIsNamedInATestAndEveryTestOfTheTableExists(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return tests, all.String()
+}
+
+// The tables of docs/verification.md and docs/security.md name tests that exist, of the package named, and each of the collected faults is
+// named in a comment of some test.
+func TestEveryCaseIsNamedInATestAndEveryTestOfTheTableExists(t *testing.T) {
+	t.Parallel()
+	tests, comments := testsOfTheTree(t)
 	document, err := os.ReadFile("../../docs/verification.md")
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +60,7 @@ func TestEveryCaseIsNamedInATestAndEveryTestOfTheTableExists(t *testing.T) {
 		t.Errorf("the table has %d cases", len(rows))
 	}
 	for _, row := range rows {
-		if !regexp.MustCompile(`\b` + row[1] + `\b`).MatchString(sources.String()) {
+		if !regexp.MustCompile(`\b` + row[1] + `\b`).MatchString(comments) {
 			t.Errorf("case %s is named in no comment of a test", row[1])
 		}
 		if !testNamed.MatchString(row[0]) {
@@ -87,27 +95,15 @@ func TestEveryFuzzTargetIsInTheTable(t *testing.T) {
 		listed[named[1]+"."+named[2]]++
 	}
 	targets := 0
-	err = filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
-			return err
+	tests, _ := testsOfTheTree(t)
+	for name := range tests {
+		if !strings.Contains(name, ".Fuzz") {
+			continue
 		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
+		targets++
+		if listed[name] != 1 {
+			t.Errorf("%s is %d times in the table of fuzz targets", name, listed[name])
 		}
-		for _, f := range testFunc.FindAllSubmatch(text, -1) {
-			if !strings.HasPrefix(string(f[1]), "Fuzz") {
-				continue
-			}
-			targets++
-			if name := filepath.Base(filepath.Dir(path)) + "." + string(f[1]); listed[name] != 1 {
-				t.Errorf("%s is %d times in the table of fuzz targets", name, listed[name])
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	if targets == 0 {
 		t.Error("no fuzz target was found")
