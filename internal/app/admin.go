@@ -51,8 +51,8 @@ func CommandWords(selected string) string {
 	return strings.Join(words, " ")
 }
 
-// Open gives a pool of few connections on the database, whose schema must be the one this program knows. The caller
-// closes it.
+// Open gives a pool of few connections on the database, whose schema must be the one this program knows, and whose commits
+// must be on disk when they are answered: import, too, says what is stored. The caller closes it.
 func (f DatabaseFlag) Open(ctx context.Context, schema postgres.Schema) (*pgxpool.Pool, error) {
 	pool, err := postgres.OpenPool(ctx, postgres.PoolConfig{
 		DSN: f.DatabaseURL, ApplicationName: schema.Name + " administration", MaxConns: 2, MinConns: 1,
@@ -61,6 +61,10 @@ func (f DatabaseFlag) Open(ctx context.Context, schema postgres.Schema) (*pgxpoo
 		return nil, err
 	}
 	if err := postgres.CheckSchema(ctx, pool, schema); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	if err := postgres.CheckDurability(ctx, pool, nil); err != nil {
 		pool.Close()
 		return nil, err
 	}

@@ -123,8 +123,8 @@ func CRMSchema() postgres.Schema {
 }
 
 // RunCRM takes orders and delivers their operations until ctx ends, and returns nil after a graceful stop. It
-// refuses to start on a schema that is older or newer than the program knows. ready, where given, is told the
-// address once requests are accepted.
+// refuses to start on a schema that is older or newer than the program knows, and on a database that answers commits
+// before they are on disk. ready, where given, is told the address once requests are accepted.
 //
 // It stops in this order, all within the shutdown time: no new requests, and those at work end; no new deliveries,
 // and those at work end; those that still have not are interrupted, which leaves their operations unknown, to be
@@ -143,7 +143,7 @@ func RunCRM(ctx context.Context, cfg CRMConfig, log *slog.Logger, ready func(add
 	defer traces.Close(flush)
 	cfg.ShutdownTimeout -= flush
 	slow := postgres.NewSlowQueries(cfg.Watch.SlowQuery, log)
-	pool, err := openCRMPool(ctx, cfg, traces, slow)
+	pool, err := openCRMPool(ctx, cfg, traces, slow, log)
 	if err != nil {
 		return err
 	}
@@ -156,6 +156,9 @@ func RunCRM(ctx context.Context, cfg CRMConfig, log *slog.Logger, ready func(add
 		return err
 	}
 	defer closePool(queuePool, log)
+	if err := postgres.CheckDurability(ctx, queuePool, nil); err != nil { // its user may be another one
+		return err
+	}
 	watching, err := cfg.Watch.start(ctx, pool, slow, log)
 	if err != nil {
 		return err
@@ -173,7 +176,7 @@ func RunCRM(ctx context.Context, cfg CRMConfig, log *slog.Logger, ready func(add
 	return side.run(ctx, ready)
 }
 
-func openCRMPool(ctx context.Context, cfg CRMConfig, traces *telemetry.Traces, slow *postgres.SlowQueries) (*pgxpool.Pool, error) {
+func openCRMPool(ctx context.Context, cfg CRMConfig, traces *telemetry.Traces, slow *postgres.SlowQueries, log *slog.Logger) (*pgxpool.Pool, error) {
 	pool, err := postgres.OpenPool(ctx, postgres.PoolConfig{
 		DSN: cfg.DatabaseURL, ApplicationName: "crm-worker", MaxConns: cfg.MaxConns, Tracer: traces.Queries(), Slow: slow,
 	})
@@ -181,6 +184,10 @@ func openCRMPool(ctx context.Context, cfg CRMConfig, traces *telemetry.Traces, s
 		return nil, err
 	}
 	if err := postgres.CheckSchema(ctx, pool, CRMSchema()); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	if err := postgres.CheckDurability(ctx, pool, log); err != nil {
 		pool.Close()
 		return nil, err
 	}

@@ -110,8 +110,8 @@ func ERPSchema() postgres.Schema {
 }
 
 // RunERP serves the ERP until ctx ends, and returns nil after a graceful stop. It refuses to start on a schema that
-// is older or newer than the program knows, and on targets that can't be served as they are set. ready, where given, is
-// told the address once requests are accepted.
+// is older or newer than the program knows, on a database that answers commits before they are on disk, and on targets
+// that can't be served as they are set. ready, where given, is told the address once requests are accepted.
 //
 // It stops in this order, all within the shutdown time: no new requests, and those at work end; no new registrations, and
 // those at work end; those that still have not are interrupted, which leaves them unknown, to be settled by whoever comes
@@ -140,6 +140,9 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 	}
 	defer closePool(pool, log)
 	if err := postgres.CheckSchema(ctx, pool, ERPSchema()); err != nil {
+		return err
+	}
+	if err := postgres.CheckDurability(ctx, pool, log); err != nil {
 		return err
 	}
 	if err := tenantdb.New(pool).Check(ctx); err != nil {

@@ -93,6 +93,10 @@ func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, trac
 	if err != nil {
 		return nil, err
 	}
+	if err := postgres.CheckDurability(ctx, r.pool, nil); err != nil { // its user may be another one
+		closePool(r.pool, log)
+		return nil, err
+	}
 	r.worker, err = jobs.NewERPClient(r.pool, jobs.ERPDeps{
 		Registrar: r.registrar, Inserter: r.queue, Metrics: r.metrics, Logger: log,
 	}, jobs.Config{
