@@ -22,6 +22,22 @@ const (
 	connLifetime      = time.Hour // so that a moved or upgraded server gets its share of connections back
 )
 
+// abandoned are settings of each session for when its client is gone without a word: a machine that lost its power, a network
+// that lost its path. PostgreSQL keeps such a session, with the locks of its transaction (on a series' counter, say, for which
+// every other invoice of a tenant then waits), until the operating system gives up, by default after two hours. What the
+// database's address says about them comes first. On a Unix socket, which can't be lost so, the tcp ones do nothing.
+//
+// See https://www.postgresql.org/docs/current/runtime-config-connection.html and …/runtime-config-client.html.
+func abandoned() map[string]string {
+	return map[string]string{
+		"idle_in_transaction_session_timeout": "60s", // no transaction here waits for anything but the database
+		"tcp_keepalives_idle":                 "15",  // seconds of silence before the first probe
+		"tcp_keepalives_interval":             "5",
+		"tcp_keepalives_count":                "3",
+		"tcp_user_timeout":                    "30s", // until what was sent has to be acknowledged
+	}
+}
+
 // PoolConfig is what a service says about its connections.
 type PoolConfig struct {
 	DSN             string
@@ -91,6 +107,11 @@ func poolConfig(cfg PoolConfig) (*pgxpool.Config, error) {
 			cfg.Opened()
 		}
 		return nil
+	}
+	for name, value := range abandoned() {
+		if _, said := config.ConnConfig.RuntimeParams[name]; !said {
+			config.ConnConfig.RuntimeParams[name] = value
+		}
 	}
 	for name, value := range cfg.RuntimeParams {
 		config.ConnConfig.RuntimeParams[name] = value

@@ -55,6 +55,43 @@ func TestPoolSetsItsNameAndParametersInEachSession(t *testing.T) {
 	}
 }
 
+func TestASessionWhoseClientIsGoneGivesUpItsLocks(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Empty(t)
+	pool, err := postgres.OpenPool(t.Context(), postgres.PoolConfig{DSN: dsn, MaxConns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if got := queryText(t, pool, "SHOW idle_in_transaction_session_timeout"); got != "1min" {
+		t.Errorf("a transaction whose client is silent ends after %s", got)
+	}
+	// Those of TCP show only on a connection by it; that they are told says the list of what the session was started with.
+	got := queryText(t, pool, "SELECT string_agg(name, ' ' ORDER BY name) FROM pg_settings WHERE source = 'client' AND name LIKE 'tcp%'")
+	if got != "tcp_keepalives_count tcp_keepalives_idle tcp_keepalives_interval tcp_user_timeout" {
+		t.Errorf("the session was started with %s", got)
+	}
+
+	hasty := changed(t, dsn, func(u *url.URL, q url.Values) { q.Set("idle_in_transaction_session_timeout", "1") })
+	gone, err := postgres.OpenPool(t.Context(), postgres.PoolConfig{DSN: hasty, MaxConns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gone.Close()
+	session, err := gone.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Release()
+	if err := session.Conn().PgConn().Exec(t.Context(), "BEGIN; SELECT pg_advisory_xact_lock(1)").Close(); err != nil {
+		t.Fatal(err)
+	}
+	// nobody ends the transaction, and this waits for its lock
+	if _, err := pool.Exec(t.Context(), "SELECT pg_advisory_xact_lock(1)"); err != nil {
+		t.Errorf("%v: what the address says does not come first", err)
+	}
+}
+
 func TestPoolTellsOfEachConnectionThatIsOpened(t *testing.T) {
 	t.Parallel()
 	var opened atomic.Int32
