@@ -28,7 +28,7 @@ type commands struct {
 type run struct {
 	Duration time.Duration `env:"DURATION" default:"1m" help:"How long to disturb. What was begun is then brought to its end, which takes a minute or two."`
 	Seed     uint64        `env:"SEED" help:"Decides what happens when; 0 takes any, and says which."`
-	History  string        `placeholder:"FILE" help:"Write every request and answer there, as lines of JSON."`
+	History  string        `placeholder:"FILE" help:"Write every request and answer there, and what else happened, as lines of JSON. Default: chaos-SEED.jsonl in the folder artefacts, or \"none\"."`
 	Programs string        `placeholder:"DIR" help:"Where the programs are. Default: beside this one."`
 	Other    string        `placeholder:"DIR" help:"Another build of the programs, for rolling restarts. Default: the folder other beside this program, else the programs themselves."`
 	Skewed   string        `placeholder:"DIR" help:"A build with a wrong clock. Default: the folder skewed beside this program, if it is there."`
@@ -77,13 +77,23 @@ func (r *run) Run(ctx context.Context, out *output) error {
 		here = filepath.Dir(self)
 	}
 	o := chaos.Options{
-		Programs: fleet.Programs{Dir: first(r.Programs, here)}, Duration: r.Duration, Seed: r.Seed, HistoryFile: r.History,
+		Programs: fleet.Programs{Dir: first(r.Programs, here)}, Duration: r.Duration, Seed: r.Seed,
 		Progress: func(text string) { fmt.Fprintln(out.stderr, text) },
 	}
 	o.Other.Dir = first(r.Other, there(here, "other"), o.Programs.Dir)
 	o.Skewed.Dir = first(r.Skewed, there(here, "skewed"))
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64N(1_000_000) + 1
+	}
+	switch r.History {
+	case "none":
+	case "":
+		if err := os.MkdirAll("artefacts", 0o755); err != nil {
+			return err
+		}
+		o.HistoryFile = filepath.Join("artefacts", fmt.Sprintf("chaos-%d.jsonl", o.Seed))
+	default:
+		o.HistoryFile = r.History
 	}
 	fmt.Fprintf(out.stderr, "seed %d, %v\n", o.Seed, o.Duration)
 	result, err := chaos.Run(ctx, o)

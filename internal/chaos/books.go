@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -15,24 +16,37 @@ func (w *world) books(ctx context.Context) (b Books, err error) {
 	b.Invoices, err = all(ctx, w.pools["erp"], `SELECT id::text, concat_ws(' ', tenant_id, source, order_id, role, sequence), order_id, operation_key, number,
 			concat_ws(' ', tenant_id, series_prefix, series_year), series_number, document
 		FROM invoices`, func(row pgx.CollectableRow) (i Invoice, err error) {
-		var document []byte
-		err = row.Scan(&i.ID, &i.Claim, &i.Order, &i.Key, &i.Number, &i.Series, &i.SeriesNumber, &document)
-		i.Document = digest(document)
+		err = row.Scan(&i.ID, &i.Claim, &i.Order, &i.Key, &i.Number, &i.Series, &i.SeriesNumber, &i.document)
+		i.Document = digest(i.document)
 		return i, err
 	})
 	if err != nil {
 		return b, err
 	}
-	b.Operations, err = all(ctx, w.pools["crm"], `SELECT key, order_id, status, coalesce(invoice_id::text, ''), request FROM operations`,
+	b.Operations, err = all(ctx, w.pools["crm"], `SELECT key, order_id, status, coalesce(invoice_id::text, ''), request, request_hash, minimised_at IS NOT NULL
+		FROM operations`,
 		func(row pgx.CollectableRow) (o Operation, err error) {
-			var request []byte
-			err = row.Scan(&o.Key, &o.Order, &o.Status, &o.Invoice, &request)
-			o.Request = digest(request)
+			var request, hash []byte
+			var minimised bool
+			err = row.Scan(&o.Key, &o.Order, &o.Status, &o.Invoice, &request, &hash, &minimised)
+			o.Request = short(hash)
+			o.Altered = !minimised && digest(request) != o.Request
 			return o, err
 		})
 	if err != nil {
 		return b, err
 	}
+	if err := b.contents(); err != nil {
+		return b, err
+	}
+	for _, pool := range w.pools {
+		reverted, err := all(ctx, pool, `SELECT what FROM chaos_reverted`, pgx.RowTo[string])
+		if err != nil {
+			return b, err
+		}
+		b.Reverted = append(b.Reverted, reverted...)
+	}
+	b.Targets = targets()
 	b.Registrations, err = all(ctx, w.pools["erp"], `SELECT r.invoice_id::text, t.kind, r.status FROM registrations AS r
 		JOIN targets AS t ON t.tenant_id = r.tenant_id AND t.id = r.target_id`,
 		func(row pgx.CollectableRow) (r Registration, err error) {
@@ -46,6 +60,34 @@ func (w *world) books(ctx context.Context) (b Books, err error) {
 		b.Effects = append(b.Effects, Effect{Target: e.Kind, Reference: number, Count: e.Count})
 	}
 	return b, err
+}
+
+// contents finds the request that each invoice was made from: that of an operation is frozen with it, and those of clients
+// differ in the price, which the document has.
+func (b *Books) contents() error {
+	frozen := map[string]string{}
+	for _, o := range b.Operations {
+		frozen[o.Key] = o.Request
+	}
+	for n := range b.Invoices {
+		i := &b.Invoices[n]
+		content, ordered := frozen[i.Key]
+		if !ordered {
+			var document struct {
+				Lines []struct {
+					Price string `json:"unit_price"`
+				} `json:"lines"`
+			}
+			if err := json.Unmarshal(i.document, &document); err != nil {
+				return fmt.Errorf("invoice %s: %w", i.Number, err)
+			}
+			for _, line := range document.Lines {
+				content = digest([]byte(body(directSource, i.Order, line.Price)))
+			}
+		}
+		i.Content = content
+	}
+	return nil
 }
 
 func all[T any](ctx context.Context, pool *pgxpool.Pool, query string, scan func(pgx.CollectableRow) (T, error)) ([]T, error) {
@@ -75,26 +117,30 @@ func (w *world) open(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// lookAtStatuses reads the newest operations' and registrations' statuses: the history knows if one goes back.
-func (w *world) lookAtStatuses(ctx context.Context) {
-	w.lookAt(ctx, "crm", `SELECT key, status FROM operations ORDER BY created_at DESC LIMIT 2000`)
-	w.lookAt(ctx, "erp", `SELECT target_id || ' registration ' || id, status FROM registrations ORDER BY created_at DESC LIMIT 2000`)
-}
-
-func (w *world) lookAt(ctx context.Context, pool, query string) {
-	rows, err := w.pools[pool].Query(ctx, query)
-	if err != nil {
-		return // the database is away
+// watchWhatIsFinal has both databases take note of what is final and then otherwise, or gone, however shortly.
+func (w *world) watchWhatIsFinal(ctx context.Context) error {
+	for _, watched := range []struct{ pool, table, name string }{{"crm", "operations", "key"}, {"erp", "registrations", "id"}} {
+		_, err := w.pools[watched.pool].Exec(ctx, `CREATE TABLE chaos_reverted (what text NOT NULL);
+			CREATE FUNCTION chaos_note_reverted() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+			BEGIN
+				INSERT INTO chaos_reverted SELECT concat_ws(' ', TG_TABLE_NAME, OLD.`+watched.name+`, 'was', OLD.status, TG_OP, NEW.status);
+				RETURN NULL;
+			END $$;
+			CREATE TRIGGER chaos_final_stays AFTER UPDATE ON `+watched.table+` FOR EACH ROW
+				WHEN (OLD.status IN ('succeeded', 'failed', 'cancelled') AND NEW.status <> OLD.status)
+				EXECUTE FUNCTION chaos_note_reverted();
+			CREATE TRIGGER chaos_nothing_goes AFTER DELETE ON `+watched.table+` FOR EACH ROW EXECUTE FUNCTION chaos_note_reverted()`)
+		if err != nil {
+			return fmt.Errorf("watch %s: %w", watched.table, err)
+		}
 	}
-	var key, status string
-	_, _ = pgx.ForEachRow(rows, []any{&key, &status}, func() error {
-		w.history.status(key, status, status == statusSucceeded || status == "failed" || status == statusCancelled)
-		return nil
-	})
+	return nil
 }
 
 // digest is short and tells contents apart.
 func digest(content []byte) string {
 	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:8])
+	return short(sum[:])
 }
+
+func short(sum []byte) string { return hex.EncodeToString(sum[:8]) }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -23,13 +25,16 @@ type Options struct {
 	Other, Skewed fleet.Programs
 	Duration      time.Duration // of load and disturbances; what was begun is then brought to its end
 	Seed          uint64
-	HistoryFile   string       // where the exchanges are written; "": nowhere
+	HistoryFile   string       // where the exchanges, and what else happened, are written; "": nowhere
 	Progress      func(string) // may be nil
 }
 
 // quietLimit is how long everything may take to be finished once nothing disturbs any more: the leases of killed processes
 // have to end, and reconciliation has to come round.
 const quietLimit = 10 * time.Minute
+
+// patience is how long what is left may wait in quiet for its own time.
+const patience = 30 * time.Second
 
 const lookPause = time.Second
 
@@ -40,7 +45,8 @@ type Result struct {
 	Books      Books
 	Violations []Violation
 	Quiet      time.Duration // how long everything took to be finished
-	Network    wire.Stats    // what became of connections
+	Network    wire.Stats    // what became of connections by HTTP
+	Database   wire.Stats    // and of those to PostgreSQL
 }
 
 // Run disturbs, waits for quiet, and checks. An error means that the run could not be made; what it finds is in the
@@ -55,6 +61,14 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 		}
 	}
 	r = Result{Seed: o.Seed, History: newHistory()}
+	defer func() { // also of a run that could not be made to its end
+		switch failed := r.writeHistory(o.HistoryFile); {
+		case failed != nil:
+			err = errors.Join(err, fmt.Errorf("write the history: %w", failed))
+		case o.HistoryFile != "":
+			o.Progress("every request and answer is in " + o.HistoryFile)
+		}
+	}()
 	o.Progress("starting PostgreSQL, targets, two ERPs and two workers")
 	w, err := newWorld(ctx, o, r.History)
 	defer w.close()
@@ -65,14 +79,11 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 	if err := w.run(ctx, &r); err != nil {
 		return r, err
 	}
-	r.Network = w.network()
+	r.Network, r.Database = network(w.wires), network(w.toDatabase)
 	if r.Books, err = w.books(ctx); err != nil {
 		return r, err
 	}
 	r.Violations = Check(r.History, r.Books)
-	if err := r.writeHistory(o.HistoryFile); err != nil {
-		o.Progress(fmt.Sprintf("the history could not be written: %v", err))
-	}
 	return r, nil
 }
 
@@ -85,11 +96,7 @@ func (w *world) run(ctx context.Context, r *Result) error {
 	for _, s := range w.slots {
 		beside.Go(func() { s.watch(watching, w.programs) })
 	}
-	beside.Go(func() {
-		for pause(watching, lookPause) {
-			w.lookAtStatuses(watching)
-		}
-	})
+	w.weather.calm.Store(false)
 	begin, end := context.WithTimeout(ctx, w.options.Duration)
 	defer end()
 	beside.Go(func() { w.tell(begin) })
@@ -132,10 +139,23 @@ func (w *world) quiet(ctx context.Context, r *Result, clients *sync.WaitGroup) {
 		if err == nil && open == 0 || ctx.Err() != nil {
 			break
 		}
+		if time.Since(began) > patience {
+			w.letBackOffsEnd(ctx)
+		}
 		w.pressWhatIsLeft(ctx)
 		pause(ctx, lookPause)
 	}
 	r.Quiet = time.Since(began)
+}
+
+// letBackOffsEnd has what waits for its next attempt be due, as it would be some minutes later. The time since it was last sent,
+// against which a target's "absent" is measured, stays.
+func (w *world) letBackOffsEnd(ctx context.Context) {
+	_, err := w.pools["erp"].Exec(ctx, `UPDATE registrations SET next_attempt_at = now()
+		WHERE status IN ('pending', 'unknown') AND next_attempt_at > now() + $1::interval`, targetSettle)
+	if err != nil && ctx.Err() == nil {
+		w.history.note("the end of back-offs could not be brought forward: %v", err)
+	}
 }
 
 // pressWhatIsLeft: what is left to people stays open until they press. One by one, too, since a replay of many whose worker
@@ -179,18 +199,29 @@ func (r Result) Report(w io.Writer) error {
 			lost++
 		}
 	}
-	fmt.Fprintf(w, "seed %d: %d requests of clients (%d without an answer), %d attempts of workers, %d invoices, %d operations, %d registrations; finished after %.0f s of quiet\n\n",
+	fmt.Fprintf(w, "seed %d: %d requests of clients and operators (%d without an answer), %d attempts of workers, %d invoices, %d operations, %d registrations; finished after %.0f s of quiet\n\n",
 		r.Seed, len(h.Exchanges), lost, len(h.Attempts), len(r.Books.Invoices), len(r.Books.Operations), len(r.Books.Registrations), r.Quiet.Seconds())
 	table := tabwriter.NewWriter(w, 0, 0, 1, ' ', tabwriter.Debug) // as Markdown has it
 	row := func(left string, right any) { fmt.Fprintf(table, "| %s\t %v\t\n", left, right) }
-	row("disturbance", "times")
-	row("---", "---")
+	row3 := func(left string, middle, right any) { fmt.Fprintf(table, "| %s\t %v\t %v\t\n", left, middle, right) }
+	row3("disturbance", "times", "could not be done")
+	row3("---", "---", "---")
 	for _, d := range disturbances() {
-		row(string(d.kind), h.Counts[d.kind])
+		row3(string(d.kind), h.Counts[d.kind], h.Undone[d.kind])
 	}
-	n := r.Network
-	row("connections", n.Connections)
-	row("of them cut, held, silenced, duplicated", fmt.Sprintf("%d, %d, %d, %d", n.Cut, n.Held, n.Dropped, n.Duplicated))
+	fmt.Fprintln(table)
+	row("beside them", "times")
+	row("---", "---")
+	for _, what := range slices.Sorted(maps.Keys(h.Removed)) {
+		row(what, h.Removed[what])
+	}
+	for _, n := range []struct {
+		what string
+		wire.Stats
+	}{{"HTTP", r.Network}, {"PostgreSQL", r.Database}} {
+		row("connections to "+n.what, n.Connections)
+		row("of them cut, held, silenced, duplicated", fmt.Sprintf("%d, %d, %d, %d", n.Cut, n.Held, n.Dropped, n.Duplicated))
+	}
 	broken := map[Rule]int{}
 	for _, v := range r.Violations {
 		broken[v.Rule]++

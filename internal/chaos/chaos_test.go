@@ -35,8 +35,13 @@ func TestAMinuteOfAnythingAtAnyTimeBreaksNoRule(t *testing.T) {
 	if err := r.Report(t.Output()); err != nil {
 		t.Errorf("%v; again by %s=%d", err, seedVariable, seed)
 	}
-	if len(r.Books.Invoices) == 0 || len(r.Books.Operations) == 0 || len(r.History.Counts) < len(disturbances())/2 {
-		t.Errorf("little was tried: %d invoices, %d operations, disturbances %v", len(r.Books.Invoices), len(r.Books.Operations), r.History.Counts)
+	if len(r.Books.Invoices) == 0 || len(r.Books.Operations) == 0 {
+		t.Errorf("little was tried: %d invoices, %d operations", len(r.Books.Invoices), len(r.Books.Operations))
+	}
+	for _, d := range disturbances() { // whether each could be done depends on the others
+		if r.History.Counts[d.kind]+r.History.Undone[d.kind] == 0 {
+			t.Errorf("%s was not tried", d.kind)
+		}
 	}
 }
 

@@ -14,7 +14,8 @@ const (
 	OneInvoicePerClaim  Rule = "one invoice per business claim"
 	NoAnswerWithout     Rule = "no answer 201 without its invoice"
 	SameAnswer          Rule = "all answers for a key are identical"
-	NobodyElsesAnswer   Rule = "no answer for other content than the key's"
+	NobodyElsesAnswer   Rule = "no answer for other content than the invoice's"
+	NoRefusalWithout    Rule = "no refusal without what it names"
 	NoOrderLost         Rule = "no order is lost"
 	NumbersWithoutHoles Rule = "numbers without holes and doubles"
 	OneEffect           Rule = "one effect per registration"
@@ -28,7 +29,7 @@ const (
 // Rules are all of them.
 func Rules() []Rule {
 	return []Rule{
-		OneInvoicePerClaim, NoAnswerWithout, SameAnswer, NobodyElsesAnswer, NoOrderLost, NumbersWithoutHoles, OneEffect,
+		OneInvoicePerClaim, NoAnswerWithout, SameAnswer, NobodyElsesAnswer, NoRefusalWithout, NoOrderLost, NumbersWithoutHoles, OneEffect,
 		NothingUnfinished, FinishedStays, CancelledHasNone, SameBytes, NoFailure,
 	}
 }
@@ -46,12 +47,16 @@ type Invoice struct {
 	ID, Claim, Order, Key, Number, Series string
 	SeriesNumber                          int64
 	Document                              string // digest of its bytes
+	Content                               string // digest of the request that it was made from
+
+	document []byte
 }
 
 // Operation is one in the CRM side's books.
 type Operation struct {
 	Key, Order, Status, Invoice string
-	Request                     string // digest of its frozen bytes
+	Request                     string // digest of its frozen bytes, as it was when they were frozen
+	Altered                     bool   // they are others now
 }
 
 // Registration is one in the ERP's books.
@@ -65,22 +70,29 @@ type Effect struct {
 
 // Books are what both databases and the targets have at the end.
 type Books struct {
+	Targets       []string // those with which each invoice is to be registered
 	Invoices      []Invoice
 	Operations    []Operation
 	Registrations []Registration
 	Effects       []Effect
+	// Reverted is what was final and then otherwise, or gone, as the databases took note of it.
+	Reverted []string
 }
 
 const (
 	statusSucceeded = "succeeded"
 	statusCancelled = "cancelled"
+
+	keyReused       = "idempotency-key-reused"
+	alreadyInvoiced = "already-invoiced"
 )
 
 // Check holds history and books to the rules. It gives every breach, in the order of the rules.
 func Check(h *History, b Books) []Violation {
-	c := checker{history: h, books: b, invoices: map[string]Invoice{}, operations: map[string][]Operation{}}
+	c := checker{history: h, books: b, invoices: map[string]Invoice{}, keys: map[string]Invoice{}, operations: map[string][]Operation{}}
 	for _, i := range b.Invoices {
 		c.invoices[i.ID] = i
+		c.keys[i.Key] = i
 	}
 	for _, o := range b.Operations {
 		c.operations[o.Order] = append(c.operations[o.Order], o)
@@ -100,6 +112,7 @@ type checker struct {
 	history    *History
 	books      Books
 	invoices   map[string]Invoice     // by id
+	keys       map[string]Invoice     // by key
 	operations map[string][]Operation // by order
 	found      []Violation
 }
@@ -120,27 +133,45 @@ func (c *checker) claims() {
 
 // answers looks at what clients and workers were told.
 func (c *checker) answers() {
+	claimed := map[string]bool{} // orders
+	for _, i := range c.books.Invoices {
+		claimed[i.Order] = true
+	}
 	first := map[string]Exchange{} // by key
 	for _, x := range slices.Concat(c.history.Exchanges, c.history.Attempts) {
-		if x.Status != 201 || x.Invoice == "" {
-			continue
-		}
-		invoice, there := c.invoices[x.Invoice]
 		switch {
-		case !there:
-			c.violated(NoAnswerWithout, x.Key, x.Order, "invoice %s was told of and is not there", x.Invoice)
-		case invoice.Document != x.Answer || invoice.Key != x.Key:
-			c.violated(NoAnswerWithout, x.Key, x.Order, "invoice %s is of key %s with the bytes %s, told were %s", x.Invoice, invoice.Key, invoice.Document, x.Answer)
+		case x.By != byInvoices && x.By != byAttempts:
+		case x.Status == 201:
+			c.answered(x)
+			if before, known := first[x.Key]; known && before.Answer != x.Answer {
+				c.violated(SameAnswer, x.Key, x.Order, "answered %s and %s", before.Answer, x.Answer)
+			} else if !known {
+				first[x.Key] = x
+			}
+		case x.Problem == keyReused && c.keys[x.Key].Content == x.Content:
+			c.violated(NoRefusalWithout, x.Key, x.Order, "content %s was refused as another than the key's, which it is", x.Content)
+		case x.Problem == keyReused && c.keys[x.Key].ID == "":
+			c.violated(NoRefusalWithout, x.Key, x.Order, "content %s was refused as another than the key's, which has no invoice", x.Content)
+		case x.Problem == alreadyInvoiced && x.Order != "" && !claimed[x.Order]:
+			c.violated(NoRefusalWithout, x.Key, x.Order, "it was refused as invoiced, and is not")
+		case x.Problem == alreadyInvoiced && c.keys[x.Key].ID != "":
+			c.violated(NoRefusalWithout, x.Key, x.Order, "it was refused as invoiced under another key, and is invoice %s under its own", c.keys[x.Key].Number)
 		}
-		before, known := first[x.Key]
-		switch {
-		case !known:
-			first[x.Key] = x
-		case before.Answer != x.Answer:
-			c.violated(SameAnswer, x.Key, x.Order, "answered %s and %s", before.Answer, x.Answer)
-		case before.Content != x.Content:
-			c.violated(NobodyElsesAnswer, x.Key, x.Order, "content %s and content %s were both answered with the invoice", before.Content, x.Content)
-		}
+	}
+}
+
+// answered holds one answer 201 to the invoice that it tells of.
+func (c *checker) answered(x Exchange) {
+	invoice, there := c.invoices[x.Invoice]
+	switch {
+	case x.Invoice == "":
+		c.violated(NoAnswerWithout, x.Key, x.Order, "the answer names no invoice")
+	case !there:
+		c.violated(NoAnswerWithout, x.Key, x.Order, "invoice %s was told of and is not there", x.Invoice)
+	case invoice.Document != x.Answer || invoice.Key != x.Key:
+		c.violated(NoAnswerWithout, x.Key, x.Order, "invoice %s is of key %s with the bytes %s, told were %s", x.Invoice, invoice.Key, invoice.Document, x.Answer)
+	case invoice.Content != x.Content:
+		c.violated(NobodyElsesAnswer, x.Key, x.Order, "invoice %s was made from content %s, and told for content %s", invoice.Number, invoice.Content, x.Content)
 	}
 }
 
@@ -197,19 +228,44 @@ func (c *checker) numbers() {
 	}
 }
 
+// effects holds what the targets have to what is registered, and that to what there is to register.
 func (c *checker) effects() {
-	type place struct{ target, reference string }
+	type place struct{ target, number string }
+	due := map[place]int{} // registrations, by where an invoice has to be
+	for _, i := range c.books.Invoices {
+		for _, target := range c.books.Targets {
+			due[place{target, i.Number}] = 0
+		}
+	}
+	succeeded := map[place]bool{}
+	for _, r := range c.books.Registrations {
+		i := c.invoices[r.Invoice]
+		at := place{r.Target, i.Number}
+		due[at]++
+		succeeded[at] = r.Status == statusSucceeded
+		if due[at] > 1 {
+			c.violated(OneEffect, i.Key, i.Order, "%s has %d registrations at %s", i.Number, due[at], r.Target)
+		}
+	}
 	count := map[place]int{}
 	for _, e := range c.books.Effects {
-		count[place{e.Target, e.Reference}] = e.Count
+		at := place{e.Target, e.Reference}
+		count[at] += e.Count
 		if e.Count > 1 {
 			c.violated(OneEffect, "", "", "%s has %d of %s", e.Target, e.Count, e.Reference)
 		}
+		if due[at] == 0 {
+			c.violated(OneEffect, "", "", "%s has %s, which no registration asks for", e.Target, e.Reference)
+		}
 	}
-	for _, r := range c.books.Registrations {
-		i := c.invoices[r.Invoice]
-		if r.Status == statusSucceeded && count[place{r.Target, i.Number}] != 1 {
-			c.violated(OneEffect, i.Key, i.Order, "%s is registered at %s by the books; %s has %d", i.Number, r.Target, r.Target, count[place{r.Target, i.Number}])
+	for _, i := range c.books.Invoices {
+		for _, target := range c.books.Targets {
+			switch at := (place{target, i.Number}); {
+			case due[at] == 0:
+				c.violated(OneEffect, i.Key, i.Order, "%s has no registration at %s", i.Number, target)
+			case succeeded[at] && count[at] != 1:
+				c.violated(OneEffect, i.Key, i.Order, "%s is registered at %s by the books; %s has %d", i.Number, target, target, count[at])
+			}
 		}
 	}
 }
@@ -226,7 +282,7 @@ func (c *checker) unfinished() {
 			c.violated(NothingUnfinished, i.Key, i.Order, "the registration of %s at %s is %s", i.Number, r.Target, r.Status)
 		}
 	}
-	for _, x := range c.history.Reverted {
+	for _, x := range c.books.Reverted {
 		c.violated(FinishedStays, "", "", "%s", x)
 	}
 	c.cancelled()
@@ -253,6 +309,11 @@ func (c *checker) bytes() {
 	frozen := map[string]Operation{}
 	for _, o := range c.books.Operations {
 		frozen[o.Key] = o
+	}
+	for _, o := range c.books.Operations {
+		if o.Altered {
+			c.violated(SameBytes, o.Key, o.Order, "frozen was %s, and it is other bytes now", o.Request)
+		}
 	}
 	for _, x := range c.history.Attempts {
 		if o, known := frozen[x.Key]; !known || o.Request != x.Content {

@@ -21,15 +21,15 @@ func sound() (*History, Books) {
 	h.exchange(Exchange{By: byInvoices, Key: "k1", Order: "D-1", Content: "c2", Status: 422, Problem: "idempotency-key-reused"})
 	h.exchange(Exchange{By: byInvoices, Key: "k9", Order: "D-9", Content: "c9", Err: "cut"})
 	h.exchange(Exchange{By: byOrders, Order: "O-1", Content: "o1", Status: 201})
-	h.attempt(Exchange{By: "attempt", Key: "k2", Content: frozen, Err: "no answer"})
-	h.attempt(told("attempt", "k2", "", frozen, "i2", "a2"))
-	h.status("k2", "pending", false)
-	h.status("k2", "succeeded", true)
-	h.status("k2", "succeeded", true)
+	h.exchange(Exchange{By: byOperators, Key: "k2", Status: 202})
+	h.attempt(Exchange{By: byAttempts, Key: "k2", Content: frozen, Err: "no answer"})
+	h.attempt(told(byAttempts, "k2", "", frozen, "i2", "a2"))
+	h.exchange(Exchange{By: byInvoices, Key: "k8", Order: "D-1", Content: "c1", Status: 409, Problem: "already-invoiced"})
 	return h, Books{
+		Targets: []string{"ledger"},
 		Invoices: []Invoice{
-			{ID: "i1", Claim: "D-1 final", Order: "D-1", Key: "k1", Number: "N-1", Series: "N", SeriesNumber: 1, Document: "a1"},
-			{ID: "i2", Claim: "O-1 final", Order: "O-1", Key: "k2", Number: "N-2", Series: "N", SeriesNumber: 2, Document: "a2"},
+			{ID: "i1", Claim: "D-1 final", Order: "D-1", Key: "k1", Number: "N-1", Series: "N", SeriesNumber: 1, Document: "a1", Content: "c1"},
+			{ID: "i2", Claim: "O-1 final", Order: "O-1", Key: "k2", Number: "N-2", Series: "N", SeriesNumber: 2, Document: "a2", Content: frozen},
 		},
 		Operations:    []Operation{{Key: "k2", Order: "O-1", Status: "succeeded", Invoice: "i2", Request: frozen}},
 		Registrations: []Registration{{"i1", "ledger", "succeeded"}, {"i2", "ledger", "succeeded"}},
@@ -58,6 +58,12 @@ func TestEachPlantedViolationIsFound(t *testing.T) {
 		{"an answer of an invoice that is not there", NoAnswerWithout, func(h *History, _ *Books) {
 			h.exchange(Exchange{By: byInvoices, Key: "k4", Status: 201, Invoice: "i4", Answer: "a4"})
 		}},
+		{"an answer without an invoice in it", NoAnswerWithout, func(h *History, _ *Books) {
+			h.exchange(Exchange{By: byInvoices, Key: "k4", Status: 201, Answer: "a4"})
+		}},
+		{"an attempt's answer without an invoice in it", NoAnswerWithout, func(h *History, _ *Books) {
+			h.attempt(Exchange{By: byAttempts, Key: "k2", Content: digest([]byte("frozen")), Status: 201, Answer: "a4"})
+		}},
 		{"an answer with other bytes than the invoice's", NoAnswerWithout, func(_ *History, b *Books) { b.Invoices[0].Document = "other" }},
 		{"the answer of another key's invoice", NoAnswerWithout, func(h *History, _ *Books) {
 			h.exchange(Exchange{By: byInvoices, Key: "k5", Content: "c1", Status: 201, Invoice: "i1", Answer: "a1"})
@@ -67,6 +73,19 @@ func TestEachPlantedViolationIsFound(t *testing.T) {
 		}},
 		{"the stored answer for other content", NobodyElsesAnswer, func(h *History, _ *Books) {
 			h.exchange(Exchange{By: byInvoices, Key: "k1", Content: "c2", Status: 201, Invoice: "i1", Answer: "a1"})
+		}},
+		{"the only answer that came, for other content", NobodyElsesAnswer, func(_ *History, b *Books) { b.Invoices[1].Content = "c2" }},
+		{"a refusal of the key's own content", NoRefusalWithout, func(h *History, _ *Books) {
+			h.exchange(Exchange{By: byInvoices, Key: "k1", Order: "D-1", Content: "c1", Status: 422, Problem: "idempotency-key-reused"})
+		}},
+		{"a refusal because of a key that nobody has", NoRefusalWithout, func(h *History, _ *Books) {
+			h.exchange(Exchange{By: byInvoices, Key: "k7", Order: "D-7", Content: "c1", Status: 422, Problem: "idempotency-key-reused"})
+		}},
+		{"a refusal because of an invoice that is not there", NoRefusalWithout, func(h *History, _ *Books) {
+			h.exchange(Exchange{By: byInvoices, Key: "k7", Order: "D-7", Content: "c1", Status: 409, Problem: "already-invoiced"})
+		}},
+		{"a refusal because of the key's own invoice", NoRefusalWithout, func(h *History, _ *Books) {
+			h.exchange(Exchange{By: byInvoices, Key: "k1", Order: "D-1", Content: "c1", Status: 409, Problem: "already-invoiced"})
 		}},
 		{"an order that was taken and is nowhere", NoOrderLost, func(h *History, _ *Books) {
 			h.exchange(Exchange{By: byOrders, Order: "O-2", Status: 200})
@@ -80,9 +99,18 @@ func TestEachPlantedViolationIsFound(t *testing.T) {
 		{"a number given twice", NumbersWithoutHoles, func(_ *History, b *Books) { b.Invoices[1].SeriesNumber = 1 }},
 		{"two entries at a target", OneEffect, func(_ *History, b *Books) { b.Effects[0].Count = 2 }},
 		{"a registration that the target does not have", OneEffect, func(_ *History, b *Books) { b.Effects = b.Effects[1:] }},
+		{"an entry at a target that nothing asks for", OneEffect, func(_ *History, b *Books) {
+			b.Effects = append(b.Effects, Effect{"ledger", "N-9", 1})
+		}},
+		{"an invoice without registration", OneEffect, func(_ *History, b *Books) {
+			b.Registrations, b.Effects = b.Registrations[1:], b.Effects[1:]
+		}},
+		{"an invoice with two registrations at a target", OneEffect, func(_ *History, b *Books) {
+			b.Registrations = append(b.Registrations, b.Registrations[0])
+		}},
 		{"an operation left unknown", NothingUnfinished, func(_ *History, b *Books) { b.Operations[0].Status = "unknown" }},
 		{"a registration left processing", NothingUnfinished, func(_ *History, b *Books) { b.Registrations[0].Status = "processing" }},
-		{"a finished operation that went back", FinishedStays, func(h *History, _ *Books) { h.status("k2", "unknown", false) }},
+		{"a finished operation that went back", FinishedStays, func(_ *History, b *Books) { b.Reverted = []string{"k2 was succeeded and is unknown"} }},
 		{"an operation that nobody cancelled, cancelled", NoOrderLost, func(_ *History, b *Books) { b.Operations[0].Status = "cancelled" }},
 		{"a confirmed cancel that did not last", FinishedStays, func(h *History, _ *Books) { h.cancel("k2", true) }},
 		{"an invoice of what was cancelled", CancelledHasNone, func(h *History, b *Books) {
@@ -90,10 +118,14 @@ func TestEachPlantedViolationIsFound(t *testing.T) {
 			b.Operations[0].Status = "cancelled"
 		}},
 		{"an attempt with other bytes", SameBytes, func(h *History, _ *Books) {
-			h.attempt(Exchange{By: "attempt", Key: "k2", Content: "other", Status: 422})
+			h.attempt(Exchange{By: byAttempts, Key: "k2", Content: "other", Status: 422})
 		}},
-		{"an attempt under a key that nobody made", SameBytes, func(h *History, _ *Books) { h.attempt(Exchange{By: "attempt", Key: "k7"}) }},
+		{"frozen bytes that changed", SameBytes, func(_ *History, b *Books) { b.Operations[0].Altered = true }},
+		{"an attempt under a key that nobody made", SameBytes, func(h *History, _ *Books) { h.attempt(Exchange{By: byAttempts, Key: "k7"}) }},
 		{"an internal error", NoFailure, func(h *History, _ *Books) { h.exchange(Exchange{By: byInvoices, Key: "k1", Status: 500}) }},
+		{"an internal error that an operator met", NoFailure, func(h *History, _ *Books) {
+			h.exchange(Exchange{By: byOperators, Key: "k2", Status: 500})
+		}},
 		{"a process that ended by itself", NoFailure, func(h *History, _ *Books) { h.fell("ERP 1 ended by itself") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -184,11 +216,13 @@ func TestASeedDecidesTheScheduleAndEachKindComes(t *testing.T) {
 func TestHistoryIsWrittenLineByLine(t *testing.T) {
 	t.Parallel()
 	h, _ := sound()
+	h.note("ERP 1 is killed")
 	var out strings.Builder
 	if err := h.write(&out); err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Count(out.String(), "\n"); lines != len(h.Exchanges)+len(h.Attempts) || !strings.Contains(out.String(), `"Key":"k1"`) {
+	if lines := strings.Count(out.String(), "\n"); lines != len(h.Exchanges)+len(h.Attempts)+1 || !strings.Contains(out.String(), `"Key":"k1"`) ||
+		!strings.Contains(out.String(), `"Note":"ERP 1 is killed"`) {
 		t.Errorf("%d lines:\n%s", lines, out.String())
 	}
 }

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ func (w *world) disturb(ctx context.Context, events []Event) {
 		all.Go(func() {
 			if err := w.cause(ctx, e); err != nil && ctx.Err() == nil {
 				w.history.note("%s could not be done: %v", e.Kind, err)
+				w.history.undone(e.Kind)
 				return
 			}
 			w.history.count(e.Kind) // also what was under way when the time was over: it has disturbed
@@ -56,7 +58,7 @@ func (w *world) cause(ctx context.Context, e Event) error {
 		w.weather.stormy.Store(false)
 		w.history.note("the storm is over")
 	case Purge:
-		return w.commands(ctx, "purge", "--reason", "chaos")
+		return w.purge(ctx)
 	case Reconcile:
 		return w.commands(ctx, "reconcile", "--tenant", tenant)
 	case Replay:
@@ -105,6 +107,52 @@ func (w *world) terminate(ctx context.Context) error {
 		WHERE datname IN ('erp', 'crm') AND application_name <> 'chaos' AND pid % 3 = 0`)
 	w.history.note("database connections are terminated")
 	return err
+}
+
+// purge makes some of what is finished old enough, and purges.
+func (w *world) purge(ctx context.Context) error {
+	for pool, statements := range aged() {
+		for _, statement := range statements {
+			if _, err := w.pools[pool].Exec(ctx, statement); err != nil {
+				return err
+			}
+		}
+	}
+	err := w.commands(ctx, "purge", "--reason", "chaos")
+	for what, counted := range map[string][2]string{
+		"reservations removed by purges": {"erp", `SELECT count(*) FROM invoices AS i WHERE NOT EXISTS
+			(SELECT FROM idempotency_records AS r WHERE r.tenant_id = i.tenant_id AND r.resource_id = i.id)`},
+		"requests minimised by purges": {"crm", `SELECT count(*) FROM operations WHERE minimised_at IS NOT NULL`},
+		"orders minimised by purges":   {"crm", `SELECT count(*) FROM orders WHERE minimised_at IS NOT NULL`},
+	} {
+		var n int
+		if failed := w.pools[counted[0]].QueryRow(ctx, counted[1]).Scan(&n); failed != nil {
+			return errors.Join(err, failed)
+		}
+		w.history.removed(what, n)
+	}
+	return err
+}
+
+// aged are the statements that make half of what is finished older than anything is kept.
+func aged() map[string][]string {
+	const old = "interval '400 days'"
+	return map[string][]string{
+		"erp": {`UPDATE idempotency_records SET first_seen_at = first_seen_at - ` + old + `, completed_at = completed_at - ` + old + `,
+			expires_at = expires_at - ` + old + ` WHERE status = 'succeeded' AND expires_at > now() AND random() < 0.5`},
+		"crm": {
+			`UPDATE operations SET created_at = created_at - ` + old + `, first_sent_at = first_sent_at - ` + old + `, finished_at = finished_at - ` + old + `
+			WHERE status = 'succeeded' AND finished_at > now() - ` + old + ` AND random() < 0.5`,
+			`UPDATE attempts AS a SET started_at = a.started_at - ` + old + `, finished_at = a.finished_at - ` + old + `
+			FROM operations AS o WHERE o.id = a.operation_id AND o.finished_at < now() - ` + old + ` AND a.started_at > now() - ` + old,
+			`UPDATE orders AS r SET created_at = r.created_at - ` + old + `, updated_at = r.updated_at - ` + old + `
+			FROM operations AS o WHERE (o.tenant_id, o.source, o.order_id) = (r.tenant_id, r.source, r.order_id)
+				AND o.finished_at < now() - ` + old + ` AND r.updated_at > now() - ` + old,
+			`UPDATE inbox_messages AS m SET received_at = m.received_at - ` + old + `
+			FROM operations AS o WHERE (o.tenant_id, o.source, o.order_id) = (m.tenant_id, m.source, m.order_id)
+				AND o.finished_at < now() - ` + old + ` AND m.received_at > now() - ` + old,
+		},
+	}
 }
 
 // commands runs a command of both services.

@@ -15,7 +15,7 @@ import (
 // Exchange is one request and what came back, as its sender saw it.
 type Exchange struct {
 	Sent, Ended time.Duration `json:"-"` // since the beginning
-	// By is who sent it: a client of the ERP, a client of the CRM side, or (Attempt) a worker as the ERP saw it.
+	// By is who sent it: a client of the ERP, a client of the CRM side, an operator, or (Attempt) a worker as the ERP saw it.
 	By      string
 	Key     string `json:",omitzero"`
 	Order   string `json:",omitzero"`
@@ -50,18 +50,19 @@ type History struct {
 	Attempts  []Exchange // what reached the ERP from workers
 	Notes     []Note
 	Counts    map[Kind]int
-	// Reverted are operations that were seen final and then otherwise.
-	Reverted []string
+	// Undone says how often a kind was tried and did not come to its end: the database was away, or what it was done to was.
+	Undone map[Kind]int
+	// Removed is what purges have removed or minimised, by what it was.
+	Removed map[string]int
 	// Fell are processes that ended by themselves.
 	Fell []string
 
-	final map[string]string // key to the final status it was seen in
 	// cancels are the operations for which cancel was pressed; true: and it was confirmed.
 	cancels map[string]bool
 }
 
 func newHistory() *History {
-	return &History{start: time.Now(), Counts: map[Kind]int{}, final: map[string]string{}, cancels: map[string]bool{}}
+	return &History{start: time.Now(), Counts: map[Kind]int{}, Undone: map[Kind]int{}, Removed: map[string]int{}, cancels: map[string]bool{}}
 }
 
 func (h *History) now() time.Duration { return time.Since(h.start) }
@@ -90,24 +91,23 @@ func (h *History) count(k Kind) {
 	h.Counts[k]++
 }
 
+func (h *History) undone(k Kind) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Undone[k]++
+}
+
+// removed takes note of how much is gone by now.
+func (h *History) removed(what string, n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Removed[what] = max(h.Removed[what], n)
+}
+
 func (h *History) fell(what string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.Fell = append(h.Fell, what)
-}
-
-// status takes note of an operation's status as it is read from the database.
-func (h *History) status(key, status string, final bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	before, was := h.final[key]
-	switch {
-	case was && before != status:
-		h.Reverted = append(h.Reverted, fmt.Sprintf("%s was %s and is %s", key, before, status))
-		h.final[key] = status
-	case final:
-		h.final[key] = status
-	}
 }
 
 // cancel takes note of what a press of cancel came to.
@@ -160,7 +160,7 @@ func (h *History) about(key, order string, limit int) []string {
 	return texts
 }
 
-// write writes the exchanges as lines of JSON.
+// write writes the exchanges as lines of JSON, and then what else happened.
 func (h *History) write(w io.Writer) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -170,6 +170,18 @@ func (h *History) write(w io.Writer) error {
 	}
 	for _, x := range slices.Concat(h.Exchanges, h.Attempts) {
 		line, err := json.Marshal(timed{x.Sent.Seconds(), x.Ended.Seconds(), x})
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(append(line, '\n')); err != nil {
+			return err
+		}
+	}
+	for _, n := range h.Notes {
+		line, err := json.Marshal(struct {
+			At   float64 // seconds
+			Note string
+		}{n.At.Seconds(), n.Text})
 		if err != nil {
 			return err
 		}

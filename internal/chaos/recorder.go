@@ -55,7 +55,7 @@ func (r *recorder) pass(w http.ResponseWriter, q *http.Request, proxy http.Handl
 		proxy.ServeHTTP(w, q)
 		return
 	}
-	x := Exchange{Sent: r.history.now(), By: "attempt", Key: bare(q.Header.Get("Idempotency-Key")), Content: digest(body)}
+	x := Exchange{Sent: r.history.now(), By: byAttempts, Key: bare(q.Header.Get("Idempotency-Key")), Content: digest(body)}
 	seen := &seeing{ResponseWriter: w}
 	defer func() { // also when the ERP does not answer
 		x.Ended = r.history.now()

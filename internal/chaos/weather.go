@@ -18,7 +18,9 @@ type weather struct {
 }
 
 func newWeather(seed uint64, h *History) *weather {
-	return &weather{dice: rand.New(rand.NewPCG(seed, 2)), history: h}
+	w := &weather{dice: rand.New(rand.NewPCG(seed, 2)), history: h}
+	w.calm.Store(true) // until everything is up
+	return w
 }
 
 const (
@@ -26,6 +28,11 @@ const (
 	storm      = 0.75
 	longestLag = 1500 * time.Millisecond
 	farByte    = 6000 // how far into a connection something happens at most
+
+	// Of connections to PostgreSQL a process needs a dozen to start at all, so each is safer, by this factor; and some live long:
+	// where something happens is 1 KiB at most, or that doubled, again and again.
+	pooled       = 4
+	farDoublings = 9
 )
 
 // plan is for connections whose server knows keys: anything may happen to them.
@@ -35,14 +42,40 @@ func (w *weather) plan(int) wire.Fault { return w.fault(true) }
 // target's "absent" was believed, only the target could recognise.
 func (w *weather) planCuts(int) wire.Fault { return w.fault(false) }
 
-func (w *weather) fault(any bool) wire.Fault {
+// planDatabase is for connections to PostgreSQL, which live long: they break before a commit, between it and its answer, or
+// after. Some fall silent instead, and neither side hears of it.
+func (w *weather) planDatabase(int) wire.Fault {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !w.strikes(pooled) {
+		return wire.Fault{}
+	}
+	f := wire.Fault{Action: wire.Cut, Direction: wire.ToClient, At: w.dice.Int64N(1024 << w.dice.IntN(farDoublings))}
+	if w.dice.IntN(3) == 0 {
+		f.Direction = wire.ToServer
+	}
+	switch w.dice.IntN(6) {
+	case 0:
+		f.Action = wire.Drop
+	case 1:
+		w.hold(&f)
+	}
+	return f
+}
+
+// strikes says whether a new connection meets anything, the share of those that do being divided.
+func (w *weather) strikes(by float64) bool {
 	rate := fair
 	if w.stormy.Load() {
 		rate = storm
 	}
-	if w.calm.Load() || w.dice.Float64() >= rate {
+	return !w.calm.Load() && w.dice.Float64() < rate/by
+}
+
+func (w *weather) fault(any bool) wire.Fault {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.strikes(1) {
 		return wire.Fault{}
 	}
 	f := wire.Fault{Action: wire.Cut, Direction: wire.ToClient, At: w.dice.Int64N(farByte)}
@@ -59,16 +92,16 @@ func (w *weather) fault(any bool) wire.Fault {
 	case 0:
 		f.Action = wire.Drop
 	case 1:
-		f.Action, f.After = wire.Hold, later(time.Duration(w.dice.Float64()*float64(longestLag)))
+		w.hold(&f)
 	case 2:
 		f.Action, f.At = wire.Duplicate, 0
 	}
 	return f
 }
 
-// later is closed after a while from when it is made, which is when the connection is.
-func later(d time.Duration) <-chan struct{} {
-	passed := make(chan struct{})
-	time.AfterFunc(d, func() { close(passed) })
-	return passed
+// hold makes of a fault a delay.
+func (w *weather) hold(f *wire.Fault) {
+	lasts, passed := time.Duration(w.dice.Float64()*float64(longestLag)), make(chan struct{})
+	f.Action, f.After = wire.Hold, passed
+	f.Reached = func() { time.AfterFunc(lasts, func() { close(passed) }) }
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,7 +53,8 @@ type world struct {
 	slots              map[string]*slot
 	erpToken, crmToken string
 	erpAdmin, crmAdmin string
-	wires              []*wire.Proxy
+	wires              []*wire.Proxy // by HTTP
+	toDatabase         []*wire.Proxy // where the services find their databases
 	recorders          []*recorder
 	workersERP         *wire.Proxy
 	load               *load
@@ -63,7 +66,7 @@ func newWorld(ctx context.Context, o Options, h *History) (*world, error) {
 		options: o, history: h, weather: newWeather(o.Seed, h), programs: o.Programs, pools: map[string]*pgxpool.Pool{},
 		slots: map[string]*slot{}, endSim: func() {}, load: newLoad(o.Seed, h),
 	}
-	for _, step := range []func(context.Context) error{w.startDatabase, w.startTargets, w.administer, w.startERPs, w.startWorkers} {
+	for _, step := range []func(context.Context) error{w.startDatabase, w.startTargets, w.administer, w.watchWhatIsFinal, w.startERPs, w.startWorkers} {
 		if err := step(ctx); err != nil {
 			return w, err
 		}
@@ -91,7 +94,29 @@ func (w *world) startDatabase(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	server, err := url.Parse(w.embedded.DSN("postgres"))
+	if err != nil {
+		return err
+	}
+	socket := filepath.Join(server.Query().Get("host"), ".s.PGSQL."+server.Query().Get("port"))
+	for range w.pools { // one for each service
+		p, err := wire.Start(ctx, wire.Config{Upstreams: []string{socket}, Plan: w.weather.planDatabase})
+		if err != nil {
+			return err
+		}
+		w.toDatabase = append(w.toDatabase, p)
+	}
 	return nil
+}
+
+// dsn is a database's address for a service: by a wire.
+func (w *world) dsn(database string, p *wire.Proxy) string {
+	address, err := url.Parse(w.embedded.DSN(database))
+	if err != nil {
+		panic(err) // it was made here
+	}
+	address.Host, address.RawQuery = p.Addr(), "sslmode=disable"
+	return address.String()
 }
 
 func (w *world) startServer(ctx context.Context) (err error) {
@@ -166,8 +191,11 @@ func (w *world) administer(ctx context.Context) error {
 		return err
 	}
 	base := []string{"target", "set", "--tenant", tenant, "--credential", "env:TARGET_TOKEN", "--locatable", "--absent-after", targetSettle.String()}
-	for _, t := range [][]string{{"--kind", "einvoice", "--key-window", "24h"}, {"--kind", "ledger"}} {
-		args := append(append(base[:len(base):len(base)], t...), "--url", "http://"+toTargets.Addr()+"/"+t[1])
+	for _, kind := range targets() {
+		args := slices.Concat(base, []string{"--kind", kind, "--url", "http://" + toTargets.Addr() + "/" + kind})
+		if kind == keyedTarget {
+			args = append(args, "--key-window", "24h")
+		}
 		if _, err := w.programs.Command(ctx, fleet.ERP, w.erpEnv(), args...); err != nil {
 			return err
 		}
@@ -175,15 +203,20 @@ func (w *world) administer(ctx context.Context) error {
 	return nil
 }
 
+const keyedTarget = "einvoice"
+
+// targets are the kinds of those that every invoice is registered with: one that knows keys, and one that does not.
+func targets() []string { return []string{keyedTarget, "ledger"} }
+
 func (w *world) erpEnv() []string {
 	return []string{
-		"ERP_DATABASE_URL=" + w.embedded.DSN("erp"), "TARGET_TOKEN=" + targetToken, "ERP_TARGET_TIMEOUT=1s",
+		"ERP_DATABASE_URL=" + w.dsn("erp", w.toDatabase[0]), "TARGET_TOKEN=" + targetToken, "ERP_TARGET_TIMEOUT=1s",
 		"ERP_REGISTER_SWEEP_INTERVAL=1s", "ERP_SHUTDOWN_TIMEOUT=5s",
 	}
 }
 
 func (w *world) crmDatabase() []string {
-	return []string{"CRM_DATABASE_URL=" + w.embedded.DSN("crm")}
+	return []string{"CRM_DATABASE_URL=" + w.dsn("crm", w.toDatabase[1])}
 }
 
 func (w *world) crmEnv() []string {
@@ -200,9 +233,9 @@ func (w *world) wire(ctx context.Context, plan func(int) wire.Fault, upstreams .
 	return p, err
 }
 
-// network adds up what all proxies did.
-func (w *world) network() (sum wire.Stats) {
-	for _, p := range w.wires {
+// network adds up what proxies did.
+func network(wires []*wire.Proxy) (sum wire.Stats) {
+	for _, p := range wires {
 		s := p.Stats()
 		sum.Connections += s.Connections
 		sum.Cut += s.Cut
@@ -265,7 +298,7 @@ func workerName(n int) string { return fmt.Sprintf("worker %d", n+1) }
 
 // close ends everything and takes it away.
 func (w *world) close() {
-	for _, p := range w.wires {
+	for _, p := range slices.Concat(w.wires, w.toDatabase) {
 		p.Close()
 	}
 	var all sync.WaitGroup

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,7 +58,7 @@ const dialTimeout = 5 * time.Second
 
 // Config says where connections go and what happens to them.
 type Config struct {
-	// Upstreams are taken in turn.
+	// Upstreams are taken in turn: host:port, or the path of a Unix socket.
 	Upstreams []string
 	// Plan gives the fault of the connection with this number, counted from 0; nil: none has any. It is called for one
 	// connection after the other.
@@ -129,5 +130,9 @@ func (p *Proxy) accept() {
 
 // dial connects to an upstream.
 func (p *Proxy) dial(upstream string) (net.Conn, error) {
-	return (&net.Dialer{Timeout: dialTimeout}).DialContext(p.ctx, "tcp", upstream)
+	network := "tcp"
+	if strings.HasPrefix(upstream, "/") {
+		network = "unix"
+	}
+	return (&net.Dialer{Timeout: dialTimeout}).DialContext(p.ctx, network, upstream)
 }
