@@ -46,7 +46,7 @@ verify: build ## may this be put to work? eight checks against the built program
 	@bin/verify
 
 # make chaos DURATION=10m SEED=4711 runs for as long, with that schedule. A second build, and one whose clock is wrong by ten
-# minutes, take their turns in it.
+# minutes, take their turns in it. (What begins with _ is no package of ours.)
 export DURATION SEED CLOCK_SKEW_SECONDS
 DURATION           ?= 1m
 SEED               ?= 0
@@ -54,7 +54,7 @@ CLOCK_SKEW_SECONDS ?= 600
 PROGRAMS           := ./cmd/erp-api ./cmd/crm-worker ./cmd/targetsim
 chaos: build ## anything at any time for DURATION: kill -9, frozen processes, a crashed database, cut connections; then check
 	@$(GO) build -ldflags=-buildid=other -o bin/other/ $(PROGRAMS)
-	@bin/chaos overlay bin/skew && $(GO) build -overlay bin/skew/overlay.json -o bin/skewed/ $(PROGRAMS)
+	@bin/chaos overlay bin/_skew && $(GO) build -overlay bin/_skew/overlay.json -o bin/skewed/ $(PROGRAMS)
 	@bin/chaos
 
 # make bench BENCH=create,replay measures a part; ARGS="--profiles DIR --markdown docs/performance.md" and more: bin/bench --help.
