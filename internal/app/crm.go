@@ -150,15 +150,12 @@ func RunCRM(ctx context.Context, cfg CRMConfig, log *slog.Logger, ready func(add
 	defer closePool(pool, log)
 	queuePool, err := postgres.OpenPool(ctx, postgres.PoolConfig{
 		DSN: cfg.Queue.url(cfg.DatabaseURL), ApplicationName: "crm-worker queue", MaxConns: riverMaxConns, Tracer: traces.Queries(), Slow: slow,
-		RuntimeParams: map[string]string{"plan_cache_mode": "force_generic_plan"}, // measured: docs/architecture.md
+		RuntimeParams: jobs.SessionSettings(),
 	})
 	if err != nil {
 		return err
 	}
 	defer closePool(queuePool, log)
-	if err := postgres.CheckDurability(ctx, queuePool, nil); err != nil { // its user may be another one
-		return err
-	}
 	watching, err := cfg.Watch.start(ctx, pool, slow, log)
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = 2
 max_client_conn = 200
-ignore_startup_parameters = extra_float_digits,plan_cache_mode,idle_in_transaction_session_timeout,tcp_keepalives_idle,tcp_keepalives_interval,tcp_keepalives_count,tcp_user_timeout
+ignore_startup_parameters = extra_float_digits,plan_cache_mode,synchronous_commit,idle_in_transaction_session_timeout,tcp_keepalives_idle,tcp_keepalives_interval,tcp_keepalives_count,tcp_user_timeout
 `
 	file := filepath.Join(b.dir, "pgbouncer.ini")
 	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {

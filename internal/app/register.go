@@ -88,13 +88,9 @@ func newRegistering(ctx context.Context, cfg ERPConfig, pool *pgxpool.Pool, trac
 	}
 	r.pool, err = postgres.OpenPool(ctx, postgres.PoolConfig{
 		DSN: cfg.Queue.url(cfg.DatabaseURL), ApplicationName: "erp-api queue", MaxConns: riverMaxConns, Tracer: traces.Queries(), Slow: slow,
-		RuntimeParams: map[string]string{"plan_cache_mode": "force_generic_plan"}, // measured: docs/architecture.md
+		RuntimeParams: jobs.SessionSettings(),
 	})
 	if err != nil {
-		return nil, err
-	}
-	if err := postgres.CheckDurability(ctx, r.pool, nil); err != nil { // its user may be another one
-		closePool(r.pool, log)
 		return nil, err
 	}
 	r.worker, err = jobs.NewERPClient(r.pool, jobs.ERPDeps{

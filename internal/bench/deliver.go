@@ -149,7 +149,7 @@ func taken(a *answer) error {
 // nothing works as many jobs that do nothing, in this process, and gives how many a second.
 func (s *site) nothing(ctx context.Context) (float64, error) {
 	pool, err := postgres.OpenPool(ctx, postgres.PoolConfig{
-		DSN: s.crmDSN, ApplicationName: "bench queue", MaxConns: 4, RuntimeParams: map[string]string{"plan_cache_mode": "force_generic_plan"},
+		DSN: s.crmDSN, ApplicationName: "bench queue", MaxConns: 4, RuntimeParams: jobs.SessionSettings(),
 	})
 	if err != nil {
 		return 0, err

@@ -57,7 +57,7 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = %d
 max_client_conn = 500
-ignore_startup_parameters = extra_float_digits,plan_cache_mode,idle_in_transaction_session_timeout,tcp_keepalives_idle,tcp_keepalives_interval,tcp_keepalives_count,tcp_user_timeout
+ignore_startup_parameters = extra_float_digits,plan_cache_mode,synchronous_commit,idle_in_transaction_session_timeout,tcp_keepalives_idle,tcp_keepalives_interval,tcp_keepalives_count,tcp_user_timeout
 log_connections = 0
 log_disconnections = 0
 `, s.erp, server.Host, server.Port, server.Database, server.User, server.Password, port, poolSize)

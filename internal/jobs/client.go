@@ -58,8 +58,22 @@ type Client struct {
 	started  atomic.Bool
 }
 
+// SessionSettings are those of a pool that belongs to a Client: River's one query for fetching is planned once, and its
+// bookkeeping does not wait for the disk. A crash of PostgreSQL may then take back, together with everything committed after
+// it, that a job was fetched or is done: it is fetched again, and finds what it was about as the last transaction on the
+// service's own pool has left it. That one waits for the disk, and with it for all that was committed before it in any
+// session, before a request leaves or an answer is given.
+//
+// See https://www.postgresql.org/docs/current/wal-async-commit.html.
+func SessionSettings() map[string]string {
+	return map[string]string{
+		"plan_cache_mode":    "force_generic_plan", // measured: docs/architecture.md
+		"synchronous_commit": "off",
+	}
+}
+
 // NewClient makes a Client of the CRM side that works nothing until Start. The pool should belong to it alone and have
-// plan_cache_mode=force_generic_plan among its RuntimeParams (DESIGN 9).
+// SessionSettings as its RuntimeParams (DESIGN 9).
 func NewClient(pool *pgxpool.Pool, deps Deps, cfg Config) (*Client, error) {
 	config, err := riverConfig(pool, deps, cfg, time.Now)
 	if err != nil {
