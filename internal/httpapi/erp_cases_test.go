@@ -39,7 +39,16 @@ func TestTwoTenantsWithTheSameKeysAndOrdersHaveNothingToDoWithEachOther(t *testi
 	theirs := e.get("reader", "/v1/operations/order-1")
 	var operation erpapi.Operation
 	theirs.decode(&operation)
+	var own erpapi.Operation
+	e.get("t2", "/v1/operations/order-1").decode(&own)
+	if own.Invoice == nil || own.Invoice.ID == operation.Invoice.ID {
+		t.Errorf("under its key the other tenant is told of %+v", own.Invoice)
+	}
+	e.post("only-of-one", body("only of one", "writer")).wantFirst()
 	for _, path := range []string{"/v1/invoices/" + operation.Invoice.ID, "/v1/operations/only-of-one"} {
+		if own := e.get("reader", path); own.status != http.StatusOK {
+			t.Fatalf("%s is not there for its own tenant: %d", path, own.status)
+		}
 		a := e.get("t2", path)
 		a.wantProblem(404, problem.NotFound)
 		if strings.Contains(string(a.body), mark) {

@@ -308,6 +308,42 @@ func TestRequestsWhoseCallersGoAwayLeaveNothingBehind(t *testing.T) {
 	t.Logf("%d of 1000 requests were carried out before their callers went away", issued-1)
 }
 
+// M3 (b), (d)
+func TestNeitherCreatesAsManyAsConnectionsNorRefusalsKeepOne(t *testing.T) {
+	t.Parallel()
+	var pool *pgxpool.Pool
+	e := serveERP(t, func(d *httpapi.ERPDeps) {
+		pool = d.Pool
+		d.Invoices = invoice.NewService(pool, invoice.Options{}) // a transaction for each: none shares one
+	})
+	most, issued := int(pool.Config().MaxConns), 0
+	for round, n := range []int{most, most + 1} {
+		var group sync.WaitGroup
+		for i := range n {
+			group.Go(func() { e.post(fmt.Sprint(round, "-", i), forOrder(fmt.Sprint(round, "-", i))).wantFirst() })
+		}
+		group.Wait()
+		issued += n
+	}
+	e.wantStored(issued)
+	var group sync.WaitGroup
+	slots := make(chan struct{}, 50)
+	for i := range 500 {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			e.post("0-0", forOrder(fmt.Sprint("other ", i))).wantProblem(422, problem.IdempotencyKeyReused)
+		})
+	}
+	group.Wait()
+	testdb.Await(t, "all connections given back", func() bool { return pool.Stat().AcquiredConns() == 0 })
+	if n := e.count("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'"); n != 0 {
+		t.Errorf("%d transactions are left open", n)
+	}
+	e.post("healthy", forOrder("healthy")).wantFirst()
+	e.wantStored(issued + 1)
+}
+
 func TestCallerThatGoesAwayIsNotCountedAsAFailureOfTheService(t *testing.T) {
 	t.Parallel()
 	entered := make(chan struct{})

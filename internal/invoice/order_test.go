@@ -134,7 +134,7 @@ func TestCreditNotesOfAnInvoiceStayWithinItsGross(t *testing.T) {
 	if n := e.count("SELECT count(*) FROM invoices WHERE corrects_id = $1", invoice.InvoiceID); n != 2 {
 		t.Errorf("%d credit notes name the invoice", n)
 	}
-	// Credited in full, and yet the order's final invoice exists: again only as a correction, which says so.
+	// I3 (b). Credited in full, and yet the order's final invoice exists: again only as a correction, which says so.
 	wantRefused(t, e.issue("K2", part(t, "final", 1, "100.00")), problem.AlreadyInvoiced)
 	again := e.mustIssue("K3", part(t, "correction", 1, "100.00", corrects(invoice.Number)...))
 	if again.Number != "COR-2026-000001" || e.invoices() != 4 {

@@ -2,18 +2,30 @@ package verify
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 var (
 	testFunc  = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
-	caseRow   = regexp.MustCompile(`(?m)^\| ([A-Q][1-9]) .*\|$`)
-	testNamed = regexp.MustCompile("`([a-z]+)\\.((?:Test|Fuzz)\\w+)`")
+	caseRow   = regexp.MustCompile(`(?m)^\| ([A-Z][0-9]+) .*\|$`)
+	testNamed = regexp.MustCompile("`([a-z-]+)\\.((?:Test|Fuzz)\\w+)`")
 )
+
+// collected are the faults of others that were collected, by the letter of their group. Written by hand: what is left out of the table of
+// docs/verification.md is found by this.
+var collected = map[string][]int{
+	"A": {1, 3}, "B": {1, 3, 5}, "C": {1, 3, 5, 7, 8}, "D": {1}, "E": {1, 2, 3}, "F": {1}, "G": {1, 3, 4, 5}, "H": {1}, "I": {1, 3},
+	"J": {1, 3, 5, 6, 8, 9}, "K": {2, 3, 4, 6}, "L": {1, 3, 4}, "M": {1, 2, 3, 4, 5, 7}, "N": {1, 3, 5, 6}, "O": {1, 3, 4}, "P": {1, 2, 4}, "Q": {1, 2},
+}
 
 // testsOfTheTree gives all tests and fuzz targets, each with its package in front, and what the comments of their files say.
 func testsOfTheTree(t *testing.T) (tests map[string]bool, comments string) {
@@ -46,7 +58,7 @@ func testsOfTheTree(t *testing.T) (tests map[string]bool, comments string) {
 	return tests, all.String()
 }
 
-// The tables of docs/verification.md and docs/security.md name tests that exist, of the package named, and each of the collected faults is
+// The tables of docs/verification.md and docs/security.md name tests that exist, of the package named. Each of the collected faults has its row, and is
 // named in a comment of some test.
 func TestEveryCaseIsNamedInATestAndEveryTestOfTheTableExists(t *testing.T) {
 	t.Parallel()
@@ -55,17 +67,24 @@ func TestEveryCaseIsNamedInATestAndEveryTestOfTheTableExists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := caseRow.FindAllStringSubmatch(string(document), -1)
-	if len(rows) < 53 {
-		t.Errorf("the table has %d cases", len(rows))
+	var want, listed []string
+	for _, group := range slices.Sorted(maps.Keys(collected)) {
+		for _, n := range collected[group] {
+			want = append(want, group+strconv.Itoa(n))
+		}
 	}
+	rows := caseRow.FindAllStringSubmatch(string(document), -1)
 	for _, row := range rows {
+		listed = append(listed, row[1])
 		if !regexp.MustCompile(`\b` + row[1] + `\b`).MatchString(comments) {
 			t.Errorf("case %s is named in no comment of a test", row[1])
 		}
 		if !testNamed.MatchString(row[0]) {
 			t.Errorf("case %s names no test", row[1])
 		}
+	}
+	if diff := cmp.Diff(want, listed); diff != "" {
+		t.Errorf("the table has not each case once, in order (-want +listed):\n%s", diff)
 	}
 	security, err := os.ReadFile("../../docs/security.md")
 	if err != nil {

@@ -236,6 +236,7 @@ func TestASubmissionIsTheDocumentUnderTheKey(t *testing.T) {
 		"0192f1de-0000-7000-8000-000000000001": "0192f1de-0000-7000-8000-000000000001",
 		"SO 1/final":                           `"SO 1/final"`,
 		` a"b\`:                                `" a\"b\\"`,
+		strings.Repeat("k", 255):               strings.Repeat("k", 255), // E3
 	} {
 		s := submission
 		s.Key, s.Reference = key, key
