@@ -58,8 +58,8 @@ type installation struct {
 }
 
 // newInstallation makes the databases, the tenant and its tokens. Nothing serves yet, except the target.
-func newInstallation(ctx context.Context, p fleet.Programs, s *server, name string) (i *installation, err error) {
-	i = &installation{programs: p}
+func newInstallation(ctx context.Context, p fleet.Programs, s *server, name string) (_ *installation, err error) {
+	i := &installation{programs: p}
 	defer func() {
 		if err != nil {
 			i.close()
