@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -36,14 +38,15 @@ const (
 // Both services go through success and failure with secrets that are told from anything else. None of them stands in a log, an
 // answer, a page, the figures, or a row of either database, in any of the forms of formsOf.
 func TestSecretsStandNowhere(t *testing.T) {
-	issuer := httptest.NewServer(http.NotFoundHandler()) // a provider that fails
-	t.Cleanup(issuer.Close)
+	issuer := &repeatingIssuer{t: t}
+	provider := httptest.NewServer(issuer)
+	t.Cleanup(provider.Close)
 	file := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, []byte(hushOIDC+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w := tracing(t, func(_ *app.ERPConfig, crm *app.CRMConfig) {
-		crm.Access.OIDC = app.OIDCConfig{Issuer: issuer.URL, ClientID: "bridge", ClientSecretFile: file}
+		crm.Access.OIDC = app.OIDCConfig{Issuer: provider.URL, ClientID: "bridge", ClientSecretFile: file}
 		crm.Access.PublicURL = "http://localhost"
 	})
 	hash, err := auth.NewHasher().Hash(t.Context(), "ada", hushPassword)
@@ -129,6 +132,25 @@ func TestSecretsStandNowhere(t *testing.T) {
 	} {
 		ask("GET", path, session, "", "", "")
 	}
+	for _, status := range []int32{http.StatusBadRequest, http.StatusInternalServerError} {
+		issuer.status.Store(status)
+		begun := ask("GET", "/login/oidc?next=/dashboard", "", "", "", "")
+		address, err := begun.Location()
+		if err != nil || len(begun.Cookies()) != 1 {
+			t.Fatalf("the log-in by the provider does not begin: %d, %v, %v", begun.StatusCode, err, begun.Cookies())
+		}
+		flow := begun.Cookies()[0]
+		secrets = append(secrets, strings.Split(flow.Value, ".")[2]) // the verifier, which goes to the provider alone
+		cookieName = flow.Name
+		ask("GET", "/login/oidc/callback?"+url.Values{"code": {"hush-code"}, "state": {address.Query().Get("state")}}.Encode(), flow.Value, "", "", "")
+		cookieName = "ib_crm_session"
+		if log := w.log.String(); !strings.Contains(log, fmt.Sprint(status)) {
+			t.Errorf("the log does not tell that the provider answered %d", status)
+		}
+	}
+	if n := issuer.repeated.Load(); n < 2 { // oauth2 tries a second form of the secret
+		t.Fatalf("the provider has repeated code and client secret %d times, want it for each log-in", n)
+	}
 	ask("GET", "/metrics", "", scrapers["crm"], "", "")
 	ask("POST", "/v1/orders", "", wrongToken, js, orderJSON("SO-2"))
 	ask("POST", "/v1/orders", "", w.crmToken, js, `{"source":`)
@@ -183,6 +205,31 @@ func TestSecretsStandNowhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// repeatingIssuer is a provider that answers each exchange of a code with an error that shows the whole request, as some gateways do.
+type repeatingIssuer struct {
+	t        *testing.T
+	status   atomic.Int32
+	repeated atomic.Int64 // answers with the code and the client's secret in them
+}
+
+func (i *repeatingIssuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/.well-known/openid-configuration" {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"issuer":"http://%[1]s","authorization_endpoint":"http://%[1]s/authorize","token_endpoint":"http://%[1]s/token","jwks_uri":"http://%[1]s/keys"}`, r.Host)
+		return
+	}
+	asked, err := httputil.DumpRequest(r, true)
+	if err != nil {
+		i.t.Error(err)
+	}
+	form, _ := found(string(asked), hushOIDC)
+	if form != "" && strings.Contains(string(asked), "hush-code") {
+		i.repeated.Add(1)
+	}
+	w.WriteHeader(int(i.status.Load()))
+	_, _ = w.Write(asked)
 }
 
 // formsOf are the texts that show somebody who looks for it that a secret is there.
