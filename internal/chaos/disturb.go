@@ -10,8 +10,7 @@ import (
 	"invoicebridge/internal/fleet"
 )
 
-// disturb carries out the schedule. Events overlap; those about one process come one after the other. It returns when all
-// have ended.
+// disturb carries out the schedule. Events overlap, but not those about one process. It returns when all have ended.
 func (w *world) disturb(ctx context.Context, events []Event) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -20,7 +19,7 @@ func (w *world) disturb(ctx context.Context, events []Event) {
 			return
 		}
 		all.Go(func() {
-			if err := w.cause(ctx, e); err != nil && ctx.Err() == nil {
+			if err := w.cause(ctx, e); errors.Is(err, errBusy) || err != nil && ctx.Err() == nil {
 				w.history.note("%s could not be done: %v", e.Kind, err)
 				w.history.undone(e.Kind)
 				return
@@ -34,15 +33,16 @@ func (w *world) cause(ctx context.Context, e Event) error {
 	erp, worker := w.slots[erpName(e.Slot)], w.slots[workerName(e.Slot)]
 	switch e.Kind {
 	case KillERP:
-		return erp.kill(ctx, w.programs, e.Lasts)
+		return erp.unlessBusy(func() error { return erp.kill(ctx, w.programs, e.Lasts) })
 	case KillWorker:
-		return worker.kill(ctx, w.programs, e.Lasts)
+		return worker.unlessBusy(func() error { return worker.kill(ctx, w.programs, e.Lasts) })
 	case FreezeERP:
-		erp.freeze(ctx, e.Lasts)
+		return erp.unlessBusy(func() error { return erp.freeze(ctx, e.Lasts) })
 	case FreezeWorker:
-		worker.freeze(ctx, e.Lasts)
+		return worker.unlessBusy(func() error { return worker.freeze(ctx, e.Lasts) })
 	case RestartOne:
-		return []*slot{erp, worker}[int(e.At/time.Millisecond)%2].restart(ctx, w.programs, e.Lasts)
+		s := []*slot{erp, worker}[int(e.At/time.Millisecond)%2]
+		return s.unlessBusy(func() error { return s.restart(ctx, w.programs, e.Lasts) })
 	case Rolling:
 		return w.roll(ctx, w.options.Other, e)
 	case WrongClock:
@@ -76,7 +76,8 @@ func (w *world) roll(ctx context.Context, other fleet.Programs, e Event) error {
 	for _, p := range []fleet.Programs{other, w.programs} {
 		for n := range replicas {
 			for _, name := range []string{erpName(n), workerName(n)} {
-				if err := w.slots[name].restart(ctx, p, e.Lasts); err != nil {
+				s := w.slots[name]
+				if err := s.inTurn(func() error { return s.restart(ctx, p, e.Lasts) }); err != nil {
 					return err
 				}
 			}
@@ -91,12 +92,15 @@ func (w *world) wrongClock(ctx context.Context, e Event) error {
 		return fmt.Errorf("no build with a wrong clock is given")
 	}
 	name := []string{erpName(e.Slot), workerName(e.Slot)}[int(e.At/time.Millisecond)%2]
-	w.history.note("%s gets a wrong clock", name)
-	if err := w.slots[name].restart(ctx, w.options.Skewed, e.Lasts); err != nil {
-		return err
-	}
-	pause(ctx, wrongClockLasts)
-	return w.slots[name].restart(ctx, w.programs, e.Lasts)
+	s := w.slots[name]
+	return s.inTurn(func() error {
+		w.history.note("%s gets a wrong clock", name)
+		if err := s.restart(ctx, w.options.Skewed, e.Lasts); err != nil {
+			return err
+		}
+		pause(ctx, wrongClockLasts)
+		return s.restart(ctx, w.programs, e.Lasts)
+	})
 }
 
 const wrongClockLasts = 10 * time.Second

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"syscall"
@@ -17,6 +18,7 @@ type slot struct {
 	env     []string
 	history *History
 
+	turn    sync.Mutex // held by the disturbance that is under way
 	mu      sync.Mutex // held by whoever does something to the process
 	process *fleet.Process
 	address string
@@ -42,6 +44,25 @@ func (s *slot) start(ctx context.Context, p fleet.Programs) error {
 		}
 	}
 	return fmt.Errorf("start %s: %w", s.name, err)
+}
+
+var errBusy = errors.New("something else is being done to the process")
+
+// unlessBusy does something to the process if nothing else is under way: where starting takes longer than the time between two
+// disturbances, they would queue, and the process never work.
+func (s *slot) unlessBusy(disturb func() error) error {
+	if !s.turn.TryLock() {
+		return errBusy
+	}
+	defer s.turn.Unlock()
+	return disturb()
+}
+
+// inTurn does something to the process once what is under way has ended.
+func (s *slot) inTurn(disturb func() error) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return disturb()
 }
 
 // kill is kill -9, and a start after a while.
@@ -73,7 +94,7 @@ func (s *slot) again(ctx context.Context, p fleet.Programs) error {
 }
 
 // freeze stops the process as if the machine had gone to sleep.
-func (s *slot) freeze(ctx context.Context, lasts time.Duration) {
+func (s *slot) freeze(ctx context.Context, lasts time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.history.note("%s is frozen", s.name)
@@ -81,6 +102,7 @@ func (s *slot) freeze(ctx context.Context, lasts time.Duration) {
 	pause(ctx, lasts)
 	s.process.Signal(syscall.SIGCONT)
 	s.history.note("%s goes on", s.name)
+	return nil
 }
 
 // watch starts a process again that has ended by itself, which none of them should.
