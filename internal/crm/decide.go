@@ -227,10 +227,13 @@ func matches(asked Asked, inv *erpapi.Invoice) bool {
 		inv.Role == asked.Role && inv.Sequence == asked.Sequence
 }
 
-// issuedInvoice: nothing succeeds without a number.
+// maxNumberLength is far more, in bytes, than any ERP's numbers have.
+const maxNumberLength = 255
+
+// issuedInvoice: nothing succeeds without a number, or with one that can't be written down.
 func issuedInvoice(id, number string) (*IssuedInvoice, bool) {
 	parsed, err := uuid.Parse(id)
-	if err != nil || strings.TrimSpace(number) == "" {
+	if err != nil || strings.TrimSpace(number) == "" || len(number) > maxNumberLength || storable(number) != number {
 		return nil, false
 	}
 	return &IssuedInvoice{ID: parsed, Number: number}, true

@@ -35,3 +35,6 @@ func WaitingToEnd(d *Deliverer) int {
 	defer d.ends.mu.Unlock()
 	return len(d.ends.waiting)
 }
+
+// Keepable is what is kept of the ERP's words.
+func Keepable(text, token string) string { return keepable(text, token) }

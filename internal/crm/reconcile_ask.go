@@ -70,11 +70,14 @@ func (run *reconcileRun) listWhole(ctx context.Context, q erpapi.InvoiceQuery) (
 		q.Limit = 1
 		listing, err = run.list(ctx, q)
 	}
-	if err == nil && !listing.Read {
+	if err == nil && (!listing.Read || !leadsOn(q.Cursor, listing.Next)) {
 		err = unanswered("its list of invoices can't be read")
 	}
 	return listing, err
 }
+
+// leadsOn says whether a page's next cursor can be kept, and is not that of the page itself, which would have no end.
+func leadsOn(cursor, next string) bool { return next == "" || next != cursor && storable(next) == next }
 
 // listAll goes through every page of a query that has few.
 func (run *reconcileRun) listAll(ctx context.Context, q erpapi.InvoiceQuery) (items []erpapi.ListedInvoice, err error) {

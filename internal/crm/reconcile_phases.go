@@ -91,10 +91,16 @@ func (run *reconcileRun) judgeItems(ctx context.Context, b *reconcileBatch, item
 	return decided, nil
 }
 
-// readable says whether an item can be compared: without id, number and key it can't.
+// readable says whether an item can be compared: without id, number and key it can't, nor with text that nothing here can have,
+// which PostgreSQL does not even take to look for.
 func readable(inv *erpapi.Invoice) (*IssuedInvoice, bool) {
 	if inv == nil || inv.OperationKey == "" {
 		return nil, false
+	}
+	for _, text := range []string{inv.OperationKey, inv.Source, inv.Order, string(inv.Role)} {
+		if storable(text) != text {
+			return nil, false
+		}
 	}
 	return issuedInvoice(inv.ID, inv.Number)
 }
