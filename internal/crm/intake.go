@@ -61,7 +61,7 @@ func (c *Console) RecordRefusal(ctx context.Context, r Refusal) {
 
 func (r Refusal) params() crmdb.IntakeRefusalInsertParams {
 	p := crmdb.IntakeRefusalInsertParams{
-		TenantID: r.Tenant, Channel: string(r.Channel), Source: cutText(r.Source, maxSourceLength), OrderID: cutText(r.Order, maxOrderLength),
+		TenantID: r.Tenant, Channel: string(r.Channel), Source: keptID(r.Source, maxSourceLength), OrderID: keptID(r.Order, maxOrderLength),
 		Problem: string(r.Problem.Type), Detail: storable(r.Problem.Detail), Pointers: []string{}, Reasons: []string{},
 		Body: r.Body[:min(len(r.Body), MaxRefusedBody)], BodySize: max(r.Size, int64(len(r.Body))),
 		RequestID: r.By.RequestID, Actor: storable(r.By.Actor), Most: RefusalsPerHour,
@@ -86,6 +86,9 @@ func cutText(text string, most int) string {
 	}
 	return text
 }
+
+// keptID is as much of an id as its column holds, in the one text that ids are looked for in.
+func keptID(id string, most int) string { return normaliseID(cutText(normaliseID(id), most)) }
 
 // IntakeRefusal is what was kept of a refusal.
 type IntakeRefusal struct {
