@@ -10,6 +10,8 @@ import (
 	"net/url"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/oauth2"
 
 	"invoicebridge/internal/auth"
@@ -89,9 +91,13 @@ func (p *Provider) exchange(ctx context.Context, found *endpoints, flow Flow, co
 	return idToken, nil
 }
 
-// claims are what is read of an ID token besides what the library reads.
+// claims are what is read of an ID token besides what the library reads. That takes a member in any case, and the last of several
+// for a claim; what it has read of the first three must be what stands there by the very name, once.
 type claims struct {
-	Email string `json:"email"`
+	Issuer  string `json:"iss"`
+	Subject string `json:"sub"`
+	Nonce   string `json:"nonce"`
+	Email   string `json:"email"`
 	// Verified is a boolean by the standard; a text "true" is not taken for one.
 	Verified any    `json:"email_verified"`
 	Party    string `json:"azp"`
@@ -102,10 +108,12 @@ func (p *Provider) person(ctx context.Context, found *endpoints, flow Flow, idTo
 	token, err := found.verifier.Verify(p.calling(ctx), idToken)
 	var c claims
 	if err == nil {
-		err = token.Claims(&c)
+		c, err = readClaims(token)
 	}
 	switch {
 	case err != nil:
+	case c.Issuer != token.Issuer || c.Subject != token.Subject || c.Nonce != token.Nonce:
+		err = errors.New("a claim stands there in two ways")
 	case !same(token.Nonce, flow.Nonce):
 		err = errors.New("the nonce is another log-in's")
 	case (c.Party != "" || len(token.Audience) > 1) && c.Party != p.config.ClientID: // OpenID Connect Core 1.0, 3.1.3.7
@@ -116,6 +124,14 @@ func (p *Provider) person(ctx context.Context, found *endpoints, flow Flow, idTo
 		return auth.OIDCPerson{}, problem.New(problem.Unauthenticated, "What the identity provider says of you could not be confirmed. Begin again.")
 	}
 	return auth.OIDCPerson{Issuer: token.Issuer, Subject: token.Subject, Email: c.Email, EmailVerified: c.Verified == true}, nil
+}
+
+func readClaims(token *oidc.IDToken) (c claims, err error) {
+	var text jsontext.Value
+	if err := token.Claims(&text); err != nil {
+		return c, err
+	}
+	return c, json.Unmarshal(text, &c)
 }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
