@@ -96,8 +96,8 @@ func validateDatabaseURL(variable, dsn string) error {
 	if dsn == "" {
 		return mistake(variable, "is not set: say where the database is, such as postgres://user:secret@localhost:5432/name")
 	}
-	if _, err := pgxpool.ParseConfig(dsn); err != nil {
-		return mistake(variable, "%v", err) // pgx masks the password
+	if err := postgres.CheckDSN(dsn); err != nil {
+		return mistake(variable, "%v", err)
 	}
 	return nil
 }

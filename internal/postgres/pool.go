@@ -80,9 +80,9 @@ func OpenPool(ctx context.Context, cfg PoolConfig) (*pgxpool.Pool, error) {
 }
 
 func poolConfig(cfg PoolConfig) (*pgxpool.Config, error) {
-	config, err := pgxpool.ParseConfig(cfg.DSN)
+	config, err := parseDSN(cfg.DSN)
 	if err != nil {
-		return nil, fmt.Errorf("database address: %w", err) // pgx masks the password
+		return nil, err
 	}
 	config.MaxConns = cfg.MaxConns
 	if config.MaxConns <= 0 {
@@ -118,6 +118,25 @@ func poolConfig(cfg PoolConfig) (*pgxpool.Config, error) {
 	}
 	if cfg.ApplicationName != "" {
 		config.ConnConfig.RuntimeParams["application_name"] = cfg.ApplicationName
+	}
+	return config, nil
+}
+
+// CheckDSN says whether dsn can be read as the address of a database. The error does not repeat it.
+func CheckDSN(dsn string) error {
+	_, err := parseDSN(dsn)
+	return err
+}
+
+// errNoAddress has nothing of pgx's error: that repeats the address, and finds the password in it only where the address is in good
+// form but for one thing.
+var errNoAddress = errors.New("the database address is not one such as postgres://localhost:5432/name, or names a file that " +
+	"can't be read; it is not repeated here, as a password may stand in it")
+
+func parseDSN(dsn string) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, errNoAddress
 	}
 	return config, nil
 }
