@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 
 	"github.com/labstack/echo/v4"
@@ -39,8 +40,19 @@ func ownSites(publicURL string) (*http.CrossOriginProtection, error) {
 }
 
 // callersAddress reads the caller's address off the connection or, where the connection is a trusted proxy's, out of
-// the header that the proxy added to (RFC 7239, 5.2, in its older form).
+// the header that the proxy added to (RFC 7239, 5.2, in its older form). An address has one text, however the header writes it.
 func callersAddress(trusted []*net.IPNet) echo.IPExtractor {
+	extract := extractAddress(trusted)
+	return func(r *http.Request) string {
+		text := extract(r)
+		if address, err := netip.ParseAddr(text); err == nil {
+			return address.Unmap().String()
+		}
+		return text
+	}
+}
+
+func extractAddress(trusted []*net.IPNet) echo.IPExtractor {
 	if len(trusted) == 0 {
 		return echo.ExtractIPDirect()
 	}
