@@ -91,7 +91,7 @@ func readForm(c echo.Context, limit int64) (url.Values, error) {
 		return nil, bodyProblem(err, limit)
 	}
 	for name, values := range r.PostForm {
-		for _, value := range values {
+		for _, value := range append(values, name) {
 			if !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
 				return nil, problem.New(problem.MalformedRequest, "The field %.80q is not text.", name)
 			}

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -27,8 +28,21 @@ func query(c echo.Context, known ...string) (url.Values, error) {
 		if strings.ContainsRune(given[0], 0) {
 			return nil, problem.New(problem.MalformedRequest, "The parameter %s holds the character U+0000.", name)
 		}
+		if !utf8.ValidString(given[0]) {
+			return nil, problem.New(problem.MalformedRequest, "The parameter %s is not UTF-8 text.", name)
+		}
 	}
 	return values, nil
+}
+
+// refuseNoText: nothing that the database can't have text of is served anywhere.
+func refuseNoText(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if path := c.Request().URL.Path; !utf8.ValidString(path) || strings.ContainsRune(path, 0) {
+			return problem.New(problem.NotFound, "Nothing is served under this path.")
+		}
+		return next(c)
+	}
 }
 
 // pathParam is a path parameter as meant: Echo leaves it percent-encoded where the path as a whole was.

@@ -122,7 +122,7 @@ func newServer(deps Deps, l look) (*server, error) {
 	s.echo.Logger.SetOutput(io.Discard) // everything is logged by slog
 	s.echo.Logger.SetLevel(log.OFF)
 	s.echo.IPExtractor = callersAddress(deps.TrustedProxies)
-	s.echo.Use(s.identifyRequest, s.observe, securityHeaders, s.onlyByTLS, s.recoverPanic, s.refuseOtherSites)
+	s.echo.Use(s.identifyRequest, s.observe, securityHeaders, s.onlyByTLS, s.recoverPanic, refuseNoText, s.refuseOtherSites)
 	return s, nil
 }
 
