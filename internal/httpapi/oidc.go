@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,15 +143,19 @@ func formatFlow(flow oidclogin.Flow, next string) string {
 	return strings.Join([]string{flow.State, flow.Nonce, flow.Verifier, base64.RawURLEncoding.EncodeToString([]byte(next))}, ".")
 }
 
-// parseFlow is the zero Flow, which no answer fits, if there is none.
+// parseFlow takes only what formatFlow gives. It is the zero Flow, which no answer fits, if there is none.
 func parseFlow(value string) (flow oidclogin.Flow, next string) {
 	parts := strings.Split(value, ".")
-	if len(parts) != 4 {
+	if len(parts) != 4 || slices.Contains(parts, "") {
 		return oidclogin.Flow{}, startPage
 	}
 	path, err := base64.RawURLEncoding.DecodeString(parts[3])
 	if err != nil {
 		return oidclogin.Flow{}, startPage
 	}
-	return oidclogin.Flow{State: parts[0], Nonce: parts[1], Verifier: parts[2]}, localPath(string(path))
+	flow = oidclogin.Flow{State: parts[0], Nonce: parts[1], Verifier: parts[2]}
+	if formatFlow(flow, string(path)) != value {
+		return oidclogin.Flow{}, startPage
+	}
+	return flow, localPath(string(path))
 }

@@ -110,7 +110,7 @@ func (s *server) flash(c echo.Context) *web.Flash {
 	}
 	s.setCookie(c, name, "", -1)
 	text, err := base64.RawURLEncoding.DecodeString(value)
-	if err != nil || len(text) == 0 || len(text) > maxFlash || !utf8.Valid(text) {
+	if err != nil || len(text) == 0 || len(text) > maxFlash || !utf8.Valid(text) || base64.RawURLEncoding.EncodeToString(text) != value {
 		return nil
 	}
 	return &web.Flash{Kind: web.FlashDone, Text: string(text)}
