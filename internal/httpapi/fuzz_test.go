@@ -1,11 +1,16 @@
 package httpapi
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -86,26 +91,99 @@ func FuzzOrders(f *testing.F) {
 	})
 }
 
-// Headers and query of a call: whatever they hold, they are read or refused as a problem.
+// Headers, query and body of a call: whatever they hold, they are read whole, or refused with a status below 500. What is read is
+// what was sent, packed or not, and never more than the limit.
 func FuzzHeaders(f *testing.F) {
-	f.Add("Bearer ibt_x_y", "application/json; charset=utf-8", "gzip", "limit=1&cursor=%zz", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-	f.Add("basic eDp5", "application/json", "br", "source=a&source=b", "")
-	f.Add("bearer  x ", "text/json", "gzip, gzip", "order=%00", "\x00")
-	f.Fuzz(func(t *testing.T, authorization, contentType, encoding, rawQuery, id string) {
-		if token, err := bearerToken([]string{authorization}); err == nil && strings.HasPrefix(token, " ") {
-			t.Fatalf("%q gives %q", authorization, token)
-		} else if err != nil && problem.As(err) == nil {
-			t.Fatal(err)
+	f.Add("Bearer ibt_x_y", "application/json; charset=utf-8", "gzip", "limit=1&cursor=%zz", []byte("{}"), true)
+	f.Add("basic eDp5", "application/json", "br", "source=a&source=b", []byte(`{"order":"1"}`), false)
+	f.Add("bearer  x ", "text/json", "gzip, gzip", "order=%00", packed([]byte("{}")), false)
+	f.Add("Bearer", "application/json", "X-GZIP ", "limit=", packed(bytes.Repeat([]byte(" "), 200)), false)
+	f.Add("Bearer \tx", "application/json", "identity", "cursor=a;b", bytes.Repeat([]byte("x"), 65), true)
+	f.Add("Bearer a b", "application/json", "gzip", "", packed([]byte("{}"))[:12], true)
+	f.Fuzz(func(t *testing.T, authorization, contentType, encoding, rawQuery string, body []byte, chunked bool) {
+		token, err := bearerToken([]string{authorization})
+		if err != nil {
+			refusedAsTheCallers(t, err)
+		} else if again, err := bearerToken([]string{"Bearer " + token}); err != nil || again != token || strings.Trim(token, " ") != token {
+			t.Fatalf("%q gives %q, which gives %q (%v)", authorization, token, again, err)
 		}
-		r := httptest.NewRequest(http.MethodPost, "/v1/orders", strings.NewReader("{}"))
-		r.URL.RawQuery = rawQuery
-		r.Header = http.Header{"Content-Type": {contentType}, "Content-Encoding": {encoding}, "X-Request-Id": {id}}
-		c := echo.New().NewContext(r, httptest.NewRecorder())
-		if _, err := query(c, "limit", "cursor", "source"); err != nil && problem.As(err) == nil {
-			t.Fatalf("%q: %v", rawQuery, err)
+		if _, err := bearerToken([]string{authorization, authorization}); err == nil {
+			t.Fatalf("%q is taken twice", authorization)
 		}
-		if _, err := readJSONBody(c, 16); err != nil && problem.As(err) == nil {
-			t.Fatalf("%q, %q: %v", contentType, encoding, err)
+		asked := func(contentType, encoding string, body []byte) echo.Context {
+			r := httptest.NewRequest(http.MethodPost, "/v1/orders", bytes.NewReader(body))
+			r.URL.RawQuery = rawQuery
+			r.Header = http.Header{"Content-Type": {contentType}, "Content-Encoding": {encoding}}
+			if chunked {
+				r.ContentLength = -1
+			}
+			return echo.New().NewContext(r, httptest.NewRecorder())
+		}
+		c := asked(contentType, encoding, body)
+		known := []string{"limit", "cursor", "source"}
+		values, err := query(c, known...)
+		if err != nil {
+			refusedAsTheCallers(t, err)
+		}
+		for name, given := range values {
+			if !slices.Contains(known, name) || len(given) != 1 || strings.ContainsRune(given[0], 0) {
+				t.Fatalf("%q gives %q", rawQuery, values)
+			}
+		}
+		const limit = 64
+		read, err := readJSONBody(c, limit)
+		if err != nil {
+			refusedAsTheCallers(t, err)
+		} else if want, isPacked := unpackedByHand(encoding, body); len(read) > limit || !bytes.Equal(read, want) {
+			t.Fatalf("%q (packed: %v) is read as %q", body, isPacked, read)
+		}
+		for encoding, sent := range map[string][]byte{"": body, "gzip": packed(body)} {
+			read, err := readJSONBody(asked("application/json", encoding, sent), limit)
+			switch fits := len(sent) <= limit && len(body) <= limit; {
+			case fits && (err != nil || !bytes.Equal(read, body)):
+				t.Fatalf("%q sent as %q is read as %q: %v", body, encoding, read, err)
+			case !fits && !problem.Is(err, problem.ContentTooLarge):
+				t.Fatalf("%d bytes, %d sent as %q: %v", len(body), len(sent), encoding, err)
+			}
 		}
 	})
+}
+
+// packed is body in gzip.
+func packed(body []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write(body)
+	_ = w.Close()
+	return b.Bytes()
+}
+
+func unpackedByHand(encoding string, body []byte) (content []byte, isPacked bool) {
+	if !strings.Contains(strings.ToLower(encoding), "gzip") {
+		return body, false
+	}
+	r, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return nil, true
+	}
+	content, _ = io.ReadAll(io.LimitReader(r, 1<<10))
+	return content, true
+}
+
+// refusedAsTheCallers: an error that is told with a status from 400 to 499, in words that JSON can hold.
+func refusedAsTheCallers(t *testing.T, err error) {
+	t.Helper()
+	p := problem.As(err)
+	if p == nil {
+		t.Fatalf("no problem: %v", err)
+	}
+	k, known := kindOf(p.Type)
+	if !known || k.status < 400 || k.status > 499 {
+		t.Fatalf("%s (%d): %v", p.Type, k.status, err)
+	}
+	for _, e := range append([]problem.FieldError{{Detail: p.Detail}}, p.Errors...) {
+		if !utf8.ValidString(e.Pointer) || !utf8.ValidString(e.Detail) || e.Detail == "" {
+			t.Fatalf("%s is told with %q", p.Type, e)
+		}
+	}
 }
