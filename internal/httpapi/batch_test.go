@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -221,6 +222,56 @@ func TestABatchSentAgainIsAnsweredWithTheStoredBytesAndSoAreSingleRequests(t *te
 		}
 	}
 	e.wantStored(2)
+}
+
+// countedInvoices counts what is to be issued.
+type countedInvoices struct {
+	httpapi.Invoices
+	issued atomic.Int64
+}
+
+func (c *countedInvoices) Issue(ctx context.Context, cmds []invoice.Command) []invoice.Result {
+	c.issued.Add(int64(len(cmds)))
+	return c.Invoices.Issue(ctx, cmds)
+}
+
+// What came in a batch, and comes in one or by itself again, is known by its bytes.
+func TestAnItemThatComesAgainByteForByteIsAnsweredFromMemory(t *testing.T) {
+	t.Parallel()
+	var counted *countedInvoices
+	e := serveERP(t, func(d *httpapi.ERPDeps) {
+		counted = &countedInvoices{Invoices: invoice.NewService(d.Pool, invoice.Options{Replays: invoice.NewReplays(1 << 20)})}
+		d.Invoices = counted
+	})
+	wantIssued := func(what string, want int64) {
+		t.Helper()
+		if got := counted.issued.Swap(0); got != want {
+			t.Errorf("%s: %d requests were decoded and asked for, want %d", what, got, want)
+		}
+	}
+	body := batchOf(batchItem("k-1", forOrder("SO-1")), batchItem("k-2", forOrder("SO-2")), batchItem("k-3", "{}"))
+	first := e.postBatch(body).results(3)
+	wantIssued("the first time", 3)
+	again := e.postBatch(body).results(3)
+	wantIssued("again", 1) // the one that was refused
+	for i := range 2 {
+		if !again[i].Replayed || !bytes.Equal(first[i].Invoice, again[i].Invoice) {
+			t.Errorf("item %d is answered\n%+v\nthen\n%+v", i, first[i], again[i])
+		}
+	}
+	if a := e.post("k-1", forOrder("SO-1")); a.header.Get("Idempotent-Replayed") != "true" || !bytes.Equal(a.body, first[0].Invoice) {
+		t.Errorf("by itself: %d %s", a.status, a.body)
+	}
+	wantIssued("by itself", 0)
+	e.post("k-4", forOrder("SO-4")).wantFirst()
+	wantIssued("a single request", 1)
+	other := strings.Replace(forOrder("SO-2"), "10.00", "11.00", 1)
+	mixed := e.postBatch(batchOf(batchItem("k-4", " "+forOrder("SO-4")+"\n"), batchItem("k-2", other), batchItem("k-5", forOrder("SO-2")))).results(3)
+	wantIssued("a single request in a batch, and other bytes", 2)
+	if mixed[0].Status != 201 || !mixed[0].Replayed || mixed[1].Status != 422 || mixed[2].Status != 409 {
+		t.Errorf("got %d, %d and %d, want 201, 422 and 409", mixed[0].Status, mixed[1].Status, mixed[2].Status)
+	}
+	e.wantStored(3)
 }
 
 // Inside one batch it is as between two requests at once: the constraints decide.

@@ -61,7 +61,8 @@ func abandoned(ctx context.Context, results []invoice.Result) error {
 	return nil
 }
 
-// issueItems gives a result for each item, in their order. Those that can be read are issued together.
+// issueItems gives a result for each item, in their order. One whose very bytes have been answered is answered the same; the others
+// that can be read are issued together.
 func (e erp) issueItems(c echo.Context, items []erpapi.BatchItem) []invoice.Result {
 	results := make([]invoice.Result, len(items))
 	var cmds []invoice.Command
@@ -72,6 +73,16 @@ func (e erp) issueItems(c echo.Context, items []erpapi.BatchItem) []invoice.Resu
 			results[i].Err = err
 			continue
 		}
+		if r, known := e.invoices.Again(c.Request().Context(), cmd.Tenant, cmd.Key, cmd.Body); known {
+			e.metrics.issues.count(r)
+			results[i] = r
+			continue
+		}
+		if cmd.Request, err = erpapi.DecodeInvoiceRequest(item.Invoice); err != nil {
+			results[i].Err = err
+			continue
+		}
+		cmd.Trace = tracectx.Apart(c.Request().Context(), "issue invoice", cmd.Key.String())
 		cmds, places = append(cmds, cmd), append(places, i)
 	}
 	if len(cmds) == 0 {
@@ -84,7 +95,7 @@ func (e erp) issueItems(c echo.Context, items []erpapi.BatchItem) []invoice.Resu
 	return results
 }
 
-// command reads an item as issueInvoice reads a request: the key first.
+// command takes an item as issueInvoice takes a request, the key first, up to its decoding.
 func command(c echo.Context, item erpapi.BatchItem) (invoice.Command, error) {
 	if item.Err != nil {
 		return invoice.Command{}, item.Err
@@ -100,12 +111,8 @@ func command(c echo.Context, item erpapi.BatchItem) (invoice.Command, error) {
 	if len(item.Invoice) > maxBody {
 		return invoice.Command{}, tooLarge(maxBody)
 	}
-	request, err := erpapi.DecodeInvoiceRequest(item.Invoice)
-	if err != nil {
-		return invoice.Command{}, err
-	}
-	who, trace := identity(c), tracectx.Apart(c.Request().Context(), "issue invoice", key.String())
-	return invoice.Command{Tenant: who.Tenant, Caller: who.TokenID, Key: key, Request: request, Trace: trace}, nil
+	who := identity(c)
+	return invoice.Command{Tenant: who.Tenant, Caller: who.TokenID, Key: key, Body: invoice.NewBody(item.Invoice)}, nil
 }
 
 // batchResult is what a single request's answer says in its status and headers, with the problem if it is one.

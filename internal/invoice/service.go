@@ -25,8 +25,8 @@ type Command struct {
 	Caller  string // who asks, for the record of conflicts; never part of the request's identity
 	Key     idempotency.Key
 	Request *erpapi.InvoiceRequest
-	// Body are the bytes that Request was decoded from, by which Again knows them; the zero Body where they are not known,
-	// or hold more than this request. It is never part of the request's identity.
+	// Body are the bytes that Request was decoded from, by which Again knows them; the zero Body where they are not known.
+	// It is never part of the request's identity.
 	Body Body
 	// Trace says which trace the command belongs to (tracectx.Of), whatever transaction it ends up in; the jobs of its
 	// registrations go on with it. Empty where nothing is traced.
