@@ -169,13 +169,43 @@ func TestERPRefusesToServeOnASchemaItDoesNotKnow(t *testing.T) {
 	if err := serve(testdb.Empty(t)); !errors.Is(err, postgres.ErrSchemaOutdated) || !strings.Contains(err.Error(), "erp-api migrate up") {
 		t.Errorf("an empty database: %v", err)
 	}
-	pool := testdb.ERP(t)
+	if err := serve(newer(t, testdb.ERP(t))); !errors.Is(err, postgres.ErrSchemaNewer) {
+		t.Errorf("a newer database: %v", err)
+	}
+}
+
+// M5.
+func TestAReleaseCanBeTakenBackWhereItsOperatorSaysSo(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]func(ctx context.Context, ready func(string)) error{
+		"erp": func(ctx context.Context, ready func(string)) error {
+			return app.RunERP(ctx, app.ERPConfig{Listen: "127.0.0.1:0", DatabaseURL: newer(t, testdb.ERP(t)), Schema: app.SchemaConfig{AllowNewer: true}},
+				slog.New(slog.DiscardHandler), ready)
+		},
+		"crm": func(ctx context.Context, ready func(string)) error {
+			return app.RunCRM(ctx, app.CRMConfig{Listen: "127.0.0.1:0", DatabaseURL: newer(t, testdb.CRM(t)), ERPURL: "http://127.0.0.1:1",
+				ERPTokens: []string{"acme=ibt_x"}, Schema: app.SchemaConfig{AllowNewer: true}}, slog.New(slog.DiscardHandler), ready)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			served := false
+			if err := run(ctx, func(string) { served = true; stop() }); err != nil || !served {
+				t.Errorf("it does not start: %v", err)
+			}
+		})
+	}
+}
+
+// newer makes a database's schema newer than this program, and gives its address.
+func newer(t *testing.T, pool *pgxpool.Pool) string {
+	t.Helper()
 	if _, err := pool.Exec(t.Context(), "INSERT INTO schema_version (version_id, is_applied) VALUES (99999, true)"); err != nil {
 		t.Fatal(err)
 	}
-	if err := serve(testdb.DSN(t, pool)); !errors.Is(err, postgres.ErrSchemaNewer) {
-		t.Errorf("a newer database: %v", err)
-	}
+	return testdb.DSN(t, pool)
 }
 
 func TestNeitherServiceTakesTheOthersDatabase(t *testing.T) {

@@ -56,6 +56,7 @@ type CRMConfig struct {
 	Reconcile CRMReconcile `embed:""`
 	Retention CRMRetention `embed:""`
 	Queue     QueueConfig  `embed:"" envprefix:"CRM_"`
+	Schema    SchemaConfig `embed:"" envprefix:"CRM_"`
 	Access    AccessConfig `embed:"" envprefix:"CRM_"`
 	Watch     WatchConfig  `embed:"" envprefix:"CRM_"`
 	Debug     DebugConfig  `embed:"" envprefix:"CRM_"`
@@ -180,7 +181,7 @@ func openCRMPool(ctx context.Context, cfg CRMConfig, traces *telemetry.Traces, s
 	if err != nil {
 		return nil, err
 	}
-	if err := postgres.CheckSchema(ctx, pool, CRMSchema()); err != nil {
+	if err := cfg.Schema.check(ctx, pool, CRMSchema(), log); err != nil {
 		pool.Close()
 		return nil, err
 	}

@@ -39,6 +39,7 @@ type ERPConfig struct {
 	Reconcile   ERPReconcile   `embed:""`
 	Retention   ERPRetention   `embed:""`
 	Queue       QueueConfig    `embed:"" envprefix:"ERP_"`
+	Schema      SchemaConfig   `embed:"" envprefix:"ERP_"`
 	Access      AccessConfig   `embed:"" envprefix:"ERP_"`
 	Watch       WatchConfig    `embed:"" envprefix:"ERP_"`
 	Debug       DebugConfig    `embed:"" envprefix:"ERP_"`
@@ -139,7 +140,7 @@ func RunERP(ctx context.Context, cfg ERPConfig, log *slog.Logger, ready func(add
 		return err
 	}
 	defer closePool(pool, log)
-	if err := postgres.CheckSchema(ctx, pool, ERPSchema()); err != nil {
+	if err := cfg.Schema.check(ctx, pool, ERPSchema(), log); err != nil {
 		return err
 	}
 	if err := postgres.CheckDurability(ctx, pool, log); err != nil {

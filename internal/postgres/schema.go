@@ -43,13 +43,10 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool, s Schema) error {
 	if err != nil {
 		return fmt.Errorf("check schema %s: %w", s.Name, err)
 	}
-	if err := status.refuseNewer(s); err != nil {
-		return err
-	}
 	if len(status.Pending) > 0 {
 		return fmt.Errorf("%s: %w: it lacks %s; run %q", s.Name, ErrSchemaOutdated, list(status.Pending), s.MigrateCommand)
 	}
-	return nil
+	return status.refuseNewer(s)
 }
 
 func (st Status) refuseNewer(s Schema) error {
