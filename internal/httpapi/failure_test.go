@@ -200,6 +200,37 @@ func TestUnexpectedErrorIsLoggedOnceAndNotTold(t *testing.T) {
 	}
 }
 
+// A machine that slept in the middle of a transaction finds it ended (postgres.OpenPool asks for that).
+func TestATransactionThatTheServerHasEndedMeanwhileIs503(t *testing.T) {
+	t.Parallel()
+	e := serveERP(t, func(*httpapi.ERPDeps) {})
+	session, err := e.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Release()
+	var pid int
+	if err := session.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := session.Conn().PgConn().Exec(t.Context(), "SET idle_in_transaction_session_timeout = 1; BEGIN").Close(); err != nil {
+		t.Fatal(err)
+	}
+	testdb.Await(t, "the session is ended", func() bool {
+		var there bool
+		err := e.pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", pid).Scan(&there)
+		return err == nil && !there
+	})
+	_, err = session.Exec(t.Context(), "SELECT 1")
+	if err == nil {
+		t.Fatal("the transaction goes on")
+	}
+	e = serveERP(t, func(d *httpapi.ERPDeps) {
+		d.Invoices = standIn{d.Invoices, func(context.Context, []invoice.Command) []invoice.Result { return []invoice.Result{{Err: err}} }}
+	})
+	e.post("k-1", base).wantProblem(503, problem.Unavailable)
+}
+
 func TestRequestThatRunsIntoItsTimeLimitIs503(t *testing.T) {
 	t.Parallel()
 	e := serveERP(t, func(d *httpapi.ERPDeps) {

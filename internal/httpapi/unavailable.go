@@ -29,6 +29,7 @@ func databaseAway(err error) bool {
 func awayCode(code string) bool {
 	switch code {
 	case "25006", // read_only_sql_transaction: a standby, or made read-only
+		"25P03", // idle_in_transaction_session_timeout: this process stood still
 		"55000", // object_not_in_prerequisite_state: the database accepts no connections
 		"55P03", // lock_not_available
 		"57014", // query_canceled: by a time limit
